@@ -14,14 +14,18 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "hartebeest.h"
+#include "lib/base/process.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/relay.h"
 #include "tests/support/talk.h"
 
 static const char *tool;
@@ -162,10 +166,9 @@ static void ends(pid_t pid)
 {
 	int tries;
 
-	for (tries = 0; tries < 12000 && kill(pid, 0) == 0; tries++)
+	for (tries = 0; tries < 12000 && !beest_process_has_ended(pid); tries++)
 		pause_ms(10);
-	assert_int_equal(kill(pid, 0), -1);
-	assert_int_equal(errno, ESRCH);
+	assert_true(beest_process_has_ended(pid));
 }
 
 /* ----------------------------------------------------------------- run --- */
@@ -379,11 +382,13 @@ static void begin_sleepers(void)
 	talk_until(&talk, "1: ready");
 }
 
+/* As in a container whose process 1 reaps nobody, the orphans become zombies. */
 static void no_orphan_of_a_killed_run(void **state)
 {
 	pid_t first, second;
 
 	(void)state;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	begin_sleepers();
 	assert_true(is_there("hartebeest-*/memcached"));
 	first = pid_in("pid-0"), second = pid_in("pid-1");
@@ -393,6 +398,9 @@ static void no_orphan_of_a_killed_run(void **state)
 	ends(first);
 	ends(second);
 	nothing_is_left_soon();
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
 }
 
 /* The memcached never listens. */
@@ -559,8 +567,8 @@ static void wrong_ways_to_run(void **state)
 	setenv("PATH", SYSTEM_PATH, 1);
 	setenv("TMPDIR", "/nonexistent", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
-	COMPLAINS("no private memcached in /nonexistent: No such file or directory; TMPDIR names "
-		  "another folder");
+	COMPLAINS("no private memcached in /nonexistent: No such file or directory; name another "
+		  "folder in TMPDIR, or name a server in HARTEBEEST_EXC_IP_PORT");
 	setenv("HARTEBEEST_TIMEOUT", "soon", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
 	COMPLAINS("HARTEBEEST_TIMEOUT");
@@ -595,6 +603,27 @@ static void messages(void **state)
 	COMPLAINS("'a'");
 }
 
+/* Lives two seconds longer at most; servers count whole ones. */
+static void messages_with_a_life(void **state)
+{
+	int ret, tries = 0;
+
+	(void)state;
+	assert_int_equal(RUN("msg", "push", "brief", "b", "--ttl", "1s"), 0);
+	assert_int_equal(RUN("msg", "push", "one", "o", "--once", "--ttl=1h"), 0);
+	assert_int_equal(RUN("msg", "push", "each", "e", "--ttl", "1h"), 0);
+	assert_int_equal(RUN("msg", "wait", "one"), 0);
+	assert_string_equal(talk.out, "o");
+	assert_int_equal(RUN("msg", "wait", "one", "-t", "0"), 3);
+	do
+		ret = RUN("msg", "wait", "brief", "-t", "0");
+	while (ret == 0 && tries++ < 1000);
+	assert_int_equal(ret, 3);
+	assert_int_equal(RUN("msg", "wait", "each", "-t", "0"), 0);
+	assert_int_equal(RUN("msg", "wait", "each", "-t", "0"), 0);
+	assert_string_equal(talk.out, "e");
+}
+
 static void a_message_too_large(void **state)
 {
 	char *large = malloc(1024 * 1024 + 1);
@@ -604,7 +633,8 @@ static void a_message_too_large(void **state)
 	large[1024 * 1024] = '\0';
 	talk.input = large;
 	assert_int_equal(RUN("msg", "push", "a"), 1);
-	COMPLAINS("hartebeest msg push: ");
+	COMPLAINS("hartebeest msg push: standard input has more than 1046528 bytes, which is the "
+		  "most that a message may have\n");
 	free(large);
 }
 
@@ -645,6 +675,10 @@ static void wrong_ways_to_talk(void **state)
 	SAYS("push       Stores a message");
 	assert_int_equal(RUN("--complete", "msg", "push", "--t"), 0);
 	SAYS("--timeout\t");
+	assert_int_equal(RUN("msg", "push", "a", "b", "--ttl", "999ms"), 2);
+	COMPLAINS("--ttl: '999ms' is not within 1s..30d");
+	assert_int_equal(RUN("msg", "wait", "a", "--once"), 2);
+	COMPLAINS("unknown option '--once'");
 	assert_int_equal(RUN("--complete", "msg", ""), 0);
 	SAYS("barrier\t");
 }
@@ -752,12 +786,13 @@ static void words_in_zsh(void **state)
 
 static struct talk waiting;
 
-/* Begins a process that waits for a message that never comes; @number NULL: without a rank. */
+/* A process that waits for the other ranks; @number NULL: without a rank, for a message. */
 static void begin_rank(struct talk *rank, const char *number, const char *size)
 {
 	memset(rank, 0, sizeof(*rank));
-	rank->words[0] = tool, rank->words[1] = "msg", rank->words[2] = "wait";
-	rank->words[3] = "never", rank->words[4] = "-t", rank->words[5] = "1h";
+	rank->words[0] = tool, rank->words[1] = "msg";
+	rank->words[2] = number ? "barrier" : "wait", rank->words[3] = "never";
+	rank->words[4] = "-t", rank->words[5] = "1h";
 	if (number)
 		setenv("HARTEBEEST_NID", number, 1);
 	if (size)
@@ -800,7 +835,7 @@ static void keys_of_the_living_and_the_dead(void **state)
 	assert_int_equal(RUN("keys"), 0);
 	SAYS("message of 1 byte; ");
 	assert_int_equal(RUN("keys", "--clean"), 1);
-	COMPLAINS("job living may be alive: a rank of it is present; 'hartebeest keys --clean "
+	COMPLAINS("job living may be alive: one of its ranks is present; 'hartebeest keys --clean "
 		  "--force' removes it anyway");
 	assert_int_equal(RUN("keys", "--json"), 0);
 	SAYS("\"state\": \"present\"");
@@ -885,7 +920,7 @@ static void keys_of_a_sealed_job(void **state)
 
 	drop_secret(NULL);
 	assert_int_equal(RUN("keys"), 0);
-	SAYS("; HARTEBEEST_SECRET_FILE opens it");
+	SAYS("; set HARTEBEEST_SECRET_FILE to read it");
 	assert_null(strstr(talk.out, "message of "));
 	assert_int_equal(RUN("keys", "--clean"), 1);
 	COMPLAINS("some of its records are sealed, and HARTEBEEST_SECRET_FILE does not open them");
@@ -893,6 +928,19 @@ static void keys_of_a_sealed_job(void **state)
 	use_secret('a');
 	assert_int_equal(RUN("keys", "--clean"), 0);
 	SAYS("removed ");
+}
+
+/* As on a node that does not share the folder. */
+static void doctor_without_the_secret(void **state)
+{
+	(void)state;
+	setenv("HARTEBEEST_SECRET_FILE", "/nonexistent", 1);
+	assert_int_equal(RUN("doctor"), 1);
+	SAYS("  FAIL  server        ");
+	SAYS("'/nonexistent': No such file or directory; all nodes of a job must share the folder "
+	     "of its secret\n        -> a file of this user alone, in a folder that all nodes "
+	     "share");
+	assert_null(strstr(talk.out, " works, "));
 }
 #endif
 
@@ -929,6 +977,42 @@ static void ranks_that_disagree(void **state)
 	assert_int_equal(RUN("doctor"), 1);
 	SAYS("counts 2 ranks, rank 1 on ");
 	assert_null(strstr(talk.out, "rank -1"));
+	hartebeest_close(ranks[0]);
+	hartebeest_close(ranks[1]);
+}
+
+static void meet(struct hartebeest_context *const *ranks, int count, const char *name)
+{
+	int i, ret, here = 0;
+
+	for (i = 0; here < (1 << count) - 1; i = (i + 1) % count) {
+		if (here & 1 << i)
+			continue;
+		ret = hartebeest_barrier(ranks[i], name, HARTEBEEST_ONCE);
+		assert_true(ret == 0 || ret == -EAGAIN);
+		here |= (ret == 0) << i;
+	}
+}
+
+/* The script of a rank pushes, waits and deletes while the rank's program runs. */
+static void messages_beside_a_rank(void **state)
+{
+	struct hartebeest_context *ranks[2];
+
+	(void)state;
+	setenv("HARTEBEEST_JOB", "beside", 1);
+	ranks[0] = be_rank("0", "2");
+	ranks[1] = be_rank("1", "2");
+	meet(ranks, 2, "before");
+	setenv("HARTEBEEST_NID", "0", 1);
+	setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	assert_int_equal(RUN("msg", "push", "state", "running"), 0);
+	assert_int_equal(RUN("msg", "wait", "state"), 0);
+	assert_string_equal(talk.out, "running");
+	assert_int_equal(RUN("msg", "delete", "state"), 0);
+	unsetenv("HARTEBEEST_NID");
+	unsetenv("HARTEBEEST_NPARTICIPANTS");
+	meet(ranks, 2, "after");
 	hartebeest_close(ranks[0]);
 	hartebeest_close(ranks[1]);
 }
@@ -970,6 +1054,7 @@ static void servers_that_list_differently(void **state)
 	assert_null(strstr(strstr(talk.out, "msg/greeting") + 1, "msg/greeting"));
 	SAYS("'stats cachedump' walked over ");
 	SAYS("  WARN  cut ");
+	SAYS("        -> start memcached without -o no_lru_crawler and no_modern: then it lists");
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(shut)->text, 1);
 	assert_int_equal(RUN("keys"), 1);
 	COMPLAINS("this server does not allow keys to be listed");
@@ -1015,6 +1100,39 @@ static void wrong_ways_to_list(void **state)
 
 /* -------------------------------------------------------------- doctor --- */
 
+/* Rank 0 shows the others' words, too: the largest group first, whatever its rank. */
+static void many_nodes_at_once(void **state)
+{
+	(void)state;
+	RUN("run", "-n", "4", "-g", "1min", "--", "sh", "-c", "[ $HARTEBEEST_NID != 1 ] || export "
+	    "HARTEBEEST_TIMOUT=1; exec $0 doctor --all", tool);
+	SAYS("0: 3 nodes alike: ");
+	SAYS("\n0: 1 node: ");
+	SAYS("variables\n");
+	SAYS("0:   WARN  variables     unknown environment variable HARTEBEEST_TIMOUT");
+	assert_true(strstr(talk.out, "3 nodes alike") < strstr(talk.out, "1 node: "));
+	assert_null(strstr(talk.out, "\n1: "));
+	assert_null(strstr(talk.out, "memcached 1."));
+}
+
+/* What another process left as a report goes to a terminal. */
+static void a_report_that_does_harm(void **state)
+{
+	static const char harm[64 + 4096] = "node\033[2J";
+	struct hartebeest_context *other;
+
+	(void)state;
+	setenv("HARTEBEEST_JOB", "harm", 1);
+	other = be_rank("1", "2");
+	assert_int_equal(hartebeest_msg_push(other, "doctor/1", harm, sizeof(harm), 0), 0);
+	setenv("HARTEBEEST_NID", "0", 1), setenv("HARTEBEEST_NPARTICIPANTS", "2", 1);
+	assert_int_equal(RUN("doctor", "--all"), 1);
+	SAYS("1 node: rank 1\nFAIL  it has not reported\n");
+	assert_null(strchr(talk.out, '\033'));
+	unsetenv("HARTEBEEST_NID"), unsetenv("HARTEBEEST_NPARTICIPANTS");
+	hartebeest_close(other);
+}
+
 static void a_server_in_good_health(void **state)
 {
 	(void)state;
@@ -1023,7 +1141,6 @@ static void a_server_in_good_health(void **state)
 	SAYS(", memcached 1.");
 	SAYS("  OK    connections   ");
 	SAYS("  OK    memory        ");
-	SAYS("clocks        need not agree");
 	assert_true(RUN("doctor", "--ranks", "100000") <= 1);
 	SAYS("  WARN  connections   ");
 	SAYS(" in use, and 100000 ranks need up to 200016\n        -> memcached -c 200016\n");
@@ -1065,7 +1182,8 @@ static void servers_that_are_full(void **state)
 	SAYS("120 of 128 in use, and 100 ranks need up to 216\n        -> memcached -c 272\n");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(second)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	SAYS(": all its connections are in use\n        -> memcached -c N allows more");
+	SAYS(": it answers ERROR: too many connections (memcached -c), or not a Memcached server\n"
+	     "        -> memcached -c N allows more");
 	fake_end(first);
 	fake_end(second);
 	fake_end(third);
@@ -1097,21 +1215,75 @@ static void servers_in_bad_health(void **state)
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
 	assert_true(RUN("doctor") <= 1);
 	SAYS("  WARN  server        no Memcached server is named\n"
-	     "        -> HARTEBEEST_EXC_IP_PORT=");
+	     "        -> 'hartebeest serve' and 'hartebeest run' start a server; or set ");
+	setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+	setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
+	assert_true(RUN("doctor") <= 1);
+	unsetenv("OMPI_COMM_WORLD_RANK"), unsetenv("OMPI_COMM_WORLD_SIZE");
+	SAYS("  WARN  server        no Memcached server is named\n"
+	     "        -> Open MPI passes no variable on: 'hartebeest serve -- mpirun ...', or "
+	     "mpirun -x HARTEBEEST_EXC_IP_PORT\n");
 	closed_hostport(&closed);
 	setenv("HARTEBEEST_EXC_IP_PORT", closed.text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	SAYS(": Connection refused\n        -> start memcached there");
+	SAYS(": connection refused: no memcached listens there\n        -> start memcached there");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(other)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	SAYS("no Memcached server answers there: 'HTTP/1.1 400 Bad Request'\n        -> "
+	SAYS(": not a Memcached: it says 'HTTP/1.1 400 Bad Request'\n        -> "
 	     "HARTEBEEST_EXC_IP_PORT names the port of something else");
 	setenv("HARTEBEEST_EXC_IP_PORT", fake_hostport(silent)->text, 1);
 	assert_int_equal(RUN("doctor"), 1);
-	SAYS(": silent: it takes connections but does not answer\n"
-	     "        -> check its process there, and its -c: ");
+	SAYS(": silent: it takes connections but does not answer (stopped, overloaded, or all its "
+	     "connections are in use)\n        -> check its process there, and its -c: ");
 	fake_end(other);
 	fake_end(silent);
+}
+
+/* It is no fault that a proxy does not show its state, or lists no keys. */
+static void a_proxy_that_passes_on_requests(void **state)
+{
+	struct cache *const behind[] = { cache, NULL };
+	struct relay relay;
+
+	(void)state;
+	relay_start(&relay, behind);
+	setenv("HARTEBEEST_EXC_IP_PORT", relay.endpoint.text, 1);
+	setenv("HARTEBEEST_JOB", "relayed", 1);
+	setenv("HARTEBEEST_NID", "0", 1);
+	setenv("HARTEBEEST_PARTICIPANTS", "0", 1);
+	assert_int_equal(RUN("msg", "barrier"), 0);
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("  --    rank/0 ");
+	SAYS(" works, but lists no keys, as a proxy");
+	assert_true(RUN("doctor") <= 1);
+	SAYS("  WARN  server        ");
+	SAYS(" works, but does not show its state, as a proxy");
+	SAYS("  --    job           relayed: 0 ranks are present");
+	assert_null(strstr(talk.out, "FAIL  server"));
+	relay_end(&relay);
+	unsetenv("HARTEBEEST_NID");
+	unsetenv("HARTEBEEST_PARTICIPANTS");
+}
+
+/* Each connection leads to another server: the doctor and a waiting rank notice. */
+static void a_proxy_of_several_servers(void **state)
+{
+	struct cache *more = cache_start(NULL), *const behind[] = { cache, more, NULL };
+	struct relay relay;
+
+	(void)state;
+	relay_start(&relay, behind);
+	setenv("HARTEBEEST_EXC_IP_PORT", relay.endpoint.text, 1);
+	setenv("HARTEBEEST_JOB", "split", 1);
+	assert_int_equal(RUN("doctor"), 1);
+	SAYS("  FAIL  server        ");
+	SAYS(": new connections lead to several servers, each with keys of its own\n        -> ");
+	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
+	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
+	assert_int_equal(RUN("msg", "wait", "never"), 1);
+	COMPLAINS(": several servers answer under this name, each with records of its own");
+	relay_end(&relay);
+	cache_end(more);
 }
 
 static void wrong_ways_to_ask(void **state)
@@ -1321,6 +1493,7 @@ int main(int argc, char **argv)
 		ALONE(a_script_that_is_interrupted),
 		ALONE(wrong_ways_to_run),
 		BESIDE(messages),
+		BESIDE(messages_with_a_life),
 		BESIDE(a_message_too_large),
 		BESIDE(servers_that_are_not_there),
 		BESIDE(wrong_ways_to_talk),
@@ -1334,16 +1507,23 @@ int main(int argc, char **argv)
 		BESIDE(clean_by_force),
 #ifdef HAVE_CRYPTO
 		cmocka_unit_test_setup_teardown(keys_of_a_sealed_job, setup_server, drop_secret),
+		cmocka_unit_test_setup_teardown(doctor_without_the_secret, setup_server,
+						drop_secret),
 #endif
 		BESIDE(ranks_that_disagree),
+		BESIDE(messages_beside_a_rank),
 		BESIDE(ranks_that_do_not_know),
 		BESIDE(servers_that_list_differently),
 		BESIDE(a_server_that_says_ok_first),
 		BESIDE(wrong_ways_to_list),
+		BESIDE(many_nodes_at_once),
+		BESIDE(a_report_that_does_harm),
 		BESIDE(a_server_in_good_health),
 		BESIDE(servers_that_are_full),
 		BESIDE(a_server_that_evicts),
 		BESIDE(servers_in_bad_health),
+		BESIDE(a_proxy_that_passes_on_requests),
+		BESIDE(a_proxy_of_several_servers),
 		BESIDE(wrong_ways_to_ask),
 		BESIDE(objects_of_each),
 		ALONE(waits_for_a_silent_server),

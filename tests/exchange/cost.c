@@ -57,14 +57,16 @@ static void spent(const char *what, uint64_t trips, uint64_t commands, uint64_t 
 
 /* --------------------------------------------------------------------- single steps --- */
 
-/* Presence, record and epoch are written; epoch and record are read back. */
+/*
+ * Presence, record, start (twice) and epoch are written; epoch, record and presence are read back.
+ */
 static void first_publication(void **state)
 {
 	(void)state;
 	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
-	spent("the first", 1, 4, 5);
+	spent("the first", 1, 6, 8);
 	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b", 0), 0);
-	spent("another process's", 1, 4, 5);
+	spent("another process's", 1, 6, 8);
 	assert_int_equal(hartebeest_mr_publish(one, "mr1", "c", 0), 0);
 	spent("mr_publish", 1, 2, 3);
 	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1", 0), 0);
@@ -87,6 +89,8 @@ static void messages(void **state)
 	assert_int_equal(hartebeest_msg_push(one, "n", "text", 4, 0), 0);
 	spent("msg_push", 1, 1, 1);
 	assert_int_equal(hartebeest_msg_wait(one, "m", text, sizeof(text), &length, 0), 0);
+	spent("the first msg_wait, and is this rank alone?", 1, 1, 3);
+	assert_int_equal(hartebeest_msg_wait(one, "m", text, sizeof(text), &length, 0), 0);
 	spent("msg_wait", 1, 1, 2);
 	assert_int_equal(hartebeest_msg_delete(one, "m", 0), 0);
 	spent("msg_delete", 1, 1, 1);
@@ -102,6 +106,8 @@ static void fetching(void **state)
 	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0", 0), 0);
 	assert_int_equal(hartebeest_mr_publish(two, "mr0", "b", 0), 0);
 	fake_kv_count_again();
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", &remote, 0), 0);
+	spent("qp_fetch, and is this rank alone?", 1, 1, 3);
 	assert_int_equal(hartebeest_qp_fetch(one, "1/0", &remote, 0), 0);
 	spent("qp_fetch", 1, 1, 2);
 	assert_int_equal(hartebeest_mr_fetch(one, "b", &region, 0), 0);
@@ -134,7 +140,7 @@ static void connecting(void **state)
 	spent("its peer's", 1, 1, 3);
 	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1", 0), 0);
 	spent("again", 1, 1, 2);
-	assert_int_equal(hartebeest_qp_follow(two, "q1-0", "0/1", NULL), 0);
+	assert_int_equal(hartebeest_qp_follow(two, "q1-0", "0/1", NULL, HARTEBEEST_ONCE), 0);
 	spent("qp_follow", 1, 1, 2);
 	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
 	fake_kv_count_again();
@@ -153,6 +159,50 @@ static void connecting_late(void **state)
 	fake_kv_count_again();
 	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0", 0), 0);
 	spent("qp_connect", 1, 2, 3);
+}
+
+/*
+ * Contexts of the original's interface.  Over a good connection, records are only sent; the next
+ * look reads them back, and brings what connecting has changed.
+ */
+static void by_the_original(void **state)
+{
+	(void)state;
+	one->unconfirmed = true;
+	assert_int_equal(hartebeest_qp_publish(two, "q1-0", "1/0", 0), 0);
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
+	spent("the first", 1, 6, 7);
+	assert_int_equal(hartebeest_mr_publish(one, "mr1", "c", 0), 0);
+	spent("mr_publish", 0, 1, 1);
+	assert_int_equal(hartebeest_qp_publish(one, "q0-1", "0/1", 0), 0);
+	spent("qp_publish", 0, 1, 1);
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL, 0), 0);
+	spent("qp_fetch, reads back, is this rank alone, and its author alive?", 2, 2, 8);
+	assert_int_equal(hartebeest_qp_fetch(one, "1/0", NULL, 0), 0);
+	spent("again", 1, 1, 2);
+	assert_int_equal(hartebeest_qp_connect(one, "q0-1", "1/0", 0), 0);
+	spent("qp_connect", 0, 0, 0);
+	assert_int_equal(hartebeest_msg_push(one, "m", NULL, 0, 0), 0);
+	spent("msg_push, and the record that says so", 2, 3, 4);
+	assert_int_equal(hartebeest_qp_fetch(two, "0/1", NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_connect(two, "q1-0", "0/1", 0), 0);
+	assert_int_equal(hartebeest_qp_confirm(two, "q1-0", "0/1", 0), 0);
+}
+
+/* What was sent over a connection that had just broken is stored by the next looks. */
+static void sent_and_lost(void **state)
+{
+	struct hartebeest_remote_mr region;
+
+	(void)state;
+	one->unconfirmed = true;
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
+	fake_kv_restart(registry_server);
+	assert_int_equal(hartebeest_mr_publish(one, "mr1", "c", 0), 0);
+	spent("the first, and one that is lost", 1, 6, 7);
+	assert_int_equal(hartebeest_mr_fetch(one, "a", &region, 0), 0);
+	assert_int_equal(hartebeest_mr_fetch(two, "c", &region, 0), 0);
 }
 
 /* ---------------------------------------------------------------------- at the end --- */
@@ -179,7 +229,7 @@ static void closing(void **state)
 				    (int)fake_kv.keys, counts[i]);
 		assert_in_range(fake_kv.round_trips, 1, 2);
 		assert_in_range(fake_kv.keys, 1, 2 * counts[i] + 8);
-		assert_int_equal(fake_kv.servers[0].items, 3);	/* epoch, presence, news */
+		assert_int_equal(fake_kv.servers[0].items, 4);	/* epoch, presence, starts, news */
 	}
 }
 
@@ -272,7 +322,7 @@ static void items_of_a_pair(void **state)
 	assert_in_range(tally.most, 100, 181);
 	tally = (struct tally){ .part = "hb1/" };
 	fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
-	assert_int_equal(tally.items, 2 + 2 + 1);	/* records, presences, the epoch */
+	assert_int_equal(tally.items, 2 + 2 + 2 + 1);	/* records, presences, starts, the epoch */
 }
 
 /* ---------------------------------------------------------------------- barriers --- */
@@ -335,6 +385,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(fetching, setup, teardown),
 		cmocka_unit_test_setup_teardown(connecting, setup, teardown),
 		cmocka_unit_test_setup_teardown(connecting_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(by_the_original, setup, teardown),
+		cmocka_unit_test_setup_teardown(sent_and_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(init_after_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(items_of_a_pair, setup, teardown),

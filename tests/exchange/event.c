@@ -15,6 +15,7 @@
 #include "hartebeest-post.h"
 #include "hartebeest.h"
 #include "lib/base/clock.h"
+#include "lib/verbs/event.h"
 #include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
@@ -45,7 +46,7 @@ static void open_context(const char *more)
 	assert_int_equal(rank_open(&hb, &settings), 0);
 	hartebeest_log_set(hb, HARTEBEEST_LOG_INFO, note, NULL);
 	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, NULL), 0);
+	assert_int_equal(cq_make(hb, "cq", 0, 0, NULL), 0);
 	assert_int_equal(qp_make(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", &qp), 0);
 }
 
@@ -194,6 +195,28 @@ static void repeats_are_folded(void **state)
 	assert_int_equal(event.type, IBV_EVENT_PORT_ERR);
 }
 
+/* A full queue drops its oldest event, and keeps the order of all others. */
+static void a_full_queue_drops_its_oldest(void **state)
+{
+	const int raised = BEEST_EVENTS_MAX + 3;
+	struct hartebeest_event event;
+	int i;
+
+	(void)state;
+	for (i = 1; i <= raised; i++) {
+		raise_port(IBV_EVENT_SM_CHANGE, i);
+		/* a wait reads events */
+		if (i % 7 == 0 || i == raised)
+			assert_true(hartebeest_msg_wait(hb, "never", NULL, 0, NULL,
+							HARTEBEEST_ONCE) < 0);
+	}
+	for (i = raised - BEEST_EVENTS_MAX + 1; i <= raised; i++) {
+		assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
+		assert_int_equal(event.port, i);
+	}
+	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), -EAGAIN);
+}
+
 static bool is_readable(int fd)
 {
 	struct pollfd waiting = { .fd = fd, .events = POLLIN };
@@ -326,7 +349,7 @@ static void a_port_that_goes_down(void **state)
 	struct hartebeest_event event;
 
 	(void)state;
-	all_waits_end(pull, ENETDOWN, "port fake0:1 went down while waiting, and is down");
+	all_waits_end(pull, ENETDOWN, "port fake0:1 went down during the wait, and is down");
 	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL, 0), -ENETDOWN);
 	/* The wait did not consume the event. */
 	assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
@@ -366,17 +389,17 @@ static void a_look_at_a_peer(void **state)
 	(void)state;
 	assert_int_equal(connect_to_itself(), 0);
 	assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
-	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL), -ENOTCONN);
-	assert_int_equal(hartebeest_qp_follow(hb, "none", "peer", NULL), -ENOENT);
+	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL, HARTEBEEST_ONCE), -ENOTCONN);
+	assert_int_equal(hartebeest_qp_follow(hb, "none", "peer", NULL, HARTEBEEST_ONCE), -ENOENT);
 	assert_int_equal(connect_to_itself(), 0);
 	port_is(IBV_PORT_DOWN);
 	raise_port(IBV_EVENT_PORT_ERR, 1);
-	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL), -ENETDOWN);
+	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL, HARTEBEEST_ONCE), -ENETDOWN);
 	port_is(IBV_PORT_ACTIVE);
 	raise_port(IBV_EVENT_PORT_ACTIVE, 1);
-	assert_true(hartebeest_qp_follow(hb, "qp", "peer", NULL) >= 0);
+	assert_true(hartebeest_qp_follow(hb, "qp", "peer", NULL, HARTEBEEST_ONCE) >= 0);
 	raise_port(IBV_EVENT_DEVICE_FATAL, 0);
-	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL), -EIO);
+	assert_int_equal(hartebeest_qp_follow(hb, "qp", "peer", NULL, HARTEBEEST_ONCE), -EIO);
 	assert_error_has("device fake0 reported a fatal error");
 }
 
@@ -388,6 +411,7 @@ int main(void)
 		TEST(none_is_zero),
 		TEST(events_come_in_order),
 		TEST(repeats_are_folded),
+		TEST(a_full_queue_drops_its_oldest),
 		TEST(the_descriptor),
 		TEST(left_to_the_program),
 		TEST(no_device),

@@ -35,7 +35,7 @@ struct rank {
 	int number, ret;
 	pthread_t thread;
 	char error[1024];
-	int64_t patience;		/* of in_vain(); 0: the preset limit */
+	int64_t patience;		/* of in_vain(); 0: the default limit */
 };
 
 static void note(void *data, int level, const char *text)
@@ -494,7 +494,7 @@ static void ipv6(void **state)
 	ret = try_at(list);
 	/* libmemcached 1.0.16: said long before the wait's limit */
 	if (ret == -EAFNOSUPPORT) {
-		assert_in_range(beest_clock_now() - begin, 0, 2 * BEEST_SECOND);
+		assert_in_range(beest_clock_now() - begin, 0, 20 * BEEST_SECOND);
 		cache_end(cache);
 		skip();
 	}
@@ -522,12 +522,8 @@ static void nobody_there(void **state)
 	static const struct {
 		const char *list;
 		int err;
-		const char *stored, *wanted;
 	} rows[] = {
-		{ "/nowhere/at/all", ECONNREFUSED, "; to be stored: key hb1/",
-		  "; wanted: message 'm'" },
-		{ "no-such-host.invalid:1", EADDRNOTAVAIL, "; wanted: message 'm'",
-		  "; wanted: message 'm'" },
+		{ "/nowhere/at/all", ECONNREFUSED }, { "no-such-host.invalid:1", EADDRNOTAVAIL },
 	};
 	struct rank a;
 	size_t i;
@@ -537,10 +533,10 @@ static void nobody_there(void **state)
 		join_at(&a, 0, rows[i].list);
 		assert_int_equal(IN_VAIN(hartebeest_msg_push(a.hb, "m", NULL, 0, 0)), -rows[i].err);
 		assert_error_has(rows[i].list);
-		assert_error_has(rows[i].stored);
+		assert_error_has("; to be stored: key hb1/");
 		assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "m", NULL, 0, NULL, 0)),
 				 -rows[i].err);
-		assert_error_has(rows[i].wanted);
+		assert_error_has("; wanted: message 'm'");
 		leave(&a);
 	}
 }

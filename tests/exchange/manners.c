@@ -315,19 +315,21 @@ static void serve_word(struct server *server, int i, const char *key, const char
 		answer(server, i, key, word, strlen(word));
 }
 
-/* Returns the number of bytes taken of @data. */
-static size_t serve_store(struct server *server, int i, bool add, const char *key,
+/* A set, add or append.  Returns the number of bytes taken of @data. */
+static size_t serve_store(struct server *server, int i, const char *verb, const char *key,
 			  const char *data, size_t size, bool quiet)
 {
 	struct item *item = item_of(server, key, true);
-	bool there = !ABSENT(item);
+	bool there = !ABSENT(item), appends = !strcmp(verb, "append");
+	bool stores = !strcmp(verb, "add") ? !there : there || verb[0] == 's';
+	size_t before = appends && there ? item->size : 0;
 
-	if (item && size <= sizeof(item->bytes) && !(add && there)) {
-		memcpy(item->bytes, data, size);
-		item->size = size;
+	if (item && before + size <= sizeof(item->bytes) && stores) {
+		memcpy(item->bytes + before, data, size);
+		item->size = before + size;
 	}
 	server->connections[i].written = true;
-	serve_word(server, i, key, add && there ? "NOT_STORED\r\n" : "STORED\r\n", quiet);
+	serve_word(server, i, key, stores ? "STORED\r\n" : "NOT_STORED\r\n", quiet);
 	server->connections[i].written = false;
 	return size + 2;
 }
@@ -384,10 +386,10 @@ static bool serve_one(struct server *server, int i)
 	quiet = strstr(line, "noreply");
 	sscanf(line, "%15s %255s %lu %lu %zu", verb, key, &number, &ttl, &size);
 
-	if (!strcmp(verb, "set") || !strcmp(verb, "add")) {
+	if (!strcmp(verb, "set") || !strcmp(verb, "add") || !strcmp(verb, "append")) {
 		if (at->used < taken + size + 2)
 			return false;
-		taken += serve_store(server, i, verb[0] == 'a', key, end + 2, size, quiet);
+		taken += serve_store(server, i, verb, key, end + 2, size, quiet);
 	} else if (!strcmp(verb, "get") || !strcmp(verb, "gets")) {
 		serve_get(server, i, line + strlen(verb) + 1);
 	} else if (!strcmp(verb, "delete")) {
@@ -522,7 +524,7 @@ static int program(const char *where, struct result *result)
 	char timeout[24];
 	const struct rank_settings settings = { .servers = where, .timeout = timeout };
 	struct hartebeest_context *hb = NULL;
-	struct hartebeest_request mine, theirs;
+	struct hartebeest_client mine, theirs;
 	int ret;
 
 #define STEP(call) do { \
@@ -583,6 +585,7 @@ static int requests(const struct beest_hostport *where, struct result *result)
 	STEP(request(kv, ANSWERED, BEEST_KV_ADD, "b"));
 	STEP(request(kv, ANSWERED, BEEST_KV_INCR, "b"));
 	STEP(request(kv, ANSWERED, BEEST_KV_DELETE, "b"));
+	STEP(request(kv, ANSWERED, BEEST_KV_APPEND, "a"));
 	STEP(request(kv, 0, BEEST_KV_INCR, "a"));
 	STEP(request(kv, LAZY, BEEST_KV_SET, "c"));
 	STEP(request(kv, 0, BEEST_KV_SET, "c"));
@@ -596,7 +599,7 @@ static int requests(const struct beest_hostport *where, struct result *result)
 /* ---------------------------------------------------------------------- a case --- */
 
 #define CROWD CROWD_MAX	/* cases at a time, most of which are waiting */
-#define HELD_UP_S 60
+#define HELD_UP_S 300
 
 struct trial {
 	const struct manner *manner;

@@ -8,7 +8,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "include/hartebeest-c.h"
 #include "include/hartebeest-post.h"
@@ -24,7 +30,7 @@ using hartebeest::completion_queue;
 using hartebeest::context;
 using hartebeest::memory_region;
 using hartebeest::mesh;
-using hartebeest::mesh_request;
+using hartebeest::mesh_attr;
 using hartebeest::pair_list;
 using hartebeest::protection_domain;
 using hartebeest::queue_pair;
@@ -78,7 +84,7 @@ static void failures()
 	EXPECT(thrown([] { context(static_cast<struct ibv_context *>(nullptr)); },
 		      "hartebeest_open_verbs(): verbs is NULL") == EINVAL);
 	EXPECT(thrown([&] { memory_region(pd, "mr", nullptr, 4096, access_flags); },
-		      "hartebeest_mr_register(): address is NULL") == EINVAL);
+		      "hartebeest_mr_register(): attr->address is NULL") == EINVAL);
 	EXPECT(thrown([&] { hartebeest::check(-EAGAIN, "posting"); },
 		      "posting: Resource temp") == EAGAIN);
 	try {
@@ -250,13 +256,13 @@ static void pairs_of(const context &own, const std::string &me, const std::strin
 	pair_list pairs(own);
 	struct ibv_wc wc;
 
-	EXPECT(thrown([&] { pairs.offer(mr); }, "'mr' is offered to nobody") == EINVAL);
+	EXPECT(thrown([&] { pairs.offer(mr); }, "'mr' is offered to no peer") == EINVAL);
 	pairs.add(qp, me, peer, 2);
 	pairs.offer(mr);
 	EXPECT(pairs.connect() && pairs.size() == 1 && pairs[0].result == 0);
-	EXPECT(pairs.region(0).length == 8192 && pairs[0].count == 1);
+	EXPECT(pairs.region(0).length == 8192 && pairs[0].region_count == 1);
 	EXPECT(thrown([&] { pairs.region(0, 1); }, "offers no region 1") == ENOENT);
-	EXPECT(qp.confirm(peer) && !qp.follow(peer));
+	EXPECT(qp.confirm(peer) && !qp.follow(peer, HARTEBEEST_ONCE));
 	EXPECT(own.peer_text(peer).find(own.rank() ? "rank 0 on " : "rank 1 on ") == 0);
 	EXPECT(mr.publish("region-of-" + me) && own.fetch("region-of-" + peer, there));
 	EXPECT(there.rkey == pairs.region(0).rkey);
@@ -278,7 +284,7 @@ static void meshes(const context &own)
 		const protection_domain pd(own, "mesh's");
 		const completion_queue cq(own, "mesh's");
 		const memory_region mr(pd, "offered", 512, access_flags);
-		mesh_request request;
+		mesh_attr request;
 
 		request.use(pd);
 		request.use(cq);
@@ -307,7 +313,7 @@ static void meshes(const context &own)
 /* An empty list of peers does not mean all ranks. */
 static void mesh_of_strangers(const context &own)
 {
-	mesh_request request;
+	mesh_attr request;
 
 	request.connect_to({});
 	EXPECT(!mesh(own, "strangers", request).qp(!own.rank()));
@@ -318,7 +324,7 @@ static void mesh_of_strangers(const context &own)
 /* A mesh of one rank, by a gather() of the program's own. */
 static void gathered_mesh(const context &own)
 {
-	mesh_request request;
+	mesh_attr request;
 
 	request.attr.rank_count = 1;
 	request.gather([](const void *mine, void *every, size_t length) {
@@ -339,14 +345,14 @@ static void gathered_mesh(const context &own)
 
 static void services(const context &own)
 {
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 
 	if (own.rank() == 0) {
 		EXPECT(own.listen("store"));
 		EXPECT(own.accept("store", request));
 		EXPECT(request.rank == 1 && !std::memcmp(request.data, "hello", 5));
 		EXPECT(own.barrier("served"));
-		own.leave("store");
+		own.close_service("store");
 	} else {
 		EXPECT(own.request("store", "hello", request));
 		EXPECT(own.barrier("served"));
@@ -410,6 +416,74 @@ static int rank(int nid, void *)
 	return 0;
 }
 
+/* Throws on the line that comes when the count reaches 0. */
+static void line_thrown(void *data, int, const char *)
+{
+	int *left = static_cast<int *>(data);
+
+	if (*left > 0 && --*left == 0)
+		throw std::runtime_error("thrown");
+}
+
+static void calls_that_log(struct hartebeest_context *hb)
+{
+	EXPECT(hartebeest_msg_push(hb, "key", "x", 1, 0) == 0);
+	EXPECT(hartebeest_msg_wait(hb, "never", NULL, 0, NULL,
+				   hartebeest_clock() + 30000000) == -ETIMEDOUT);
+	EXPECT(hartebeest_pd_create(hb, "pd", NULL) == 0);
+	EXPECT(hartebeest_barrier(hb, "both", 0) == 0);
+}
+
+/* A callback must not throw, but if it does, it leaves no lock behind. */
+static int throwing(const char *server)
+{
+	const std::string servers = std::string("exchange.servers=") + server;
+	const char *const settings[] = {
+		servers.c_str(), "job.id=throwing", "job.rank=0", "job.participants=0", NULL,
+	};
+	struct hartebeest_context *hb;
+	int line, left, thrown = 1;
+
+	fake_verbs_reset();
+	for (line = 1; thrown; line++) {
+		left = line;
+		thrown = 0;
+		EXPECT(hartebeest_open(&hb, settings) == 0);
+		EXPECT(hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, line_thrown, &left) == 0);
+		try {
+			calls_that_log(hb);
+		} catch (const std::runtime_error &) {
+			thrown = 1;
+		}
+		left = 0;
+		hartebeest_pd_destroy(hb, "pd");
+		EXPECT(hartebeest_pd_create(hb, "pd", NULL) == 0);
+		EXPECT(hartebeest_barrier(hb, "both", 0) == 0);
+		hartebeest_close(hb);
+	}
+	EXPECT(line > 5);
+	return 0;
+}
+
+/*
+ * What a thrown exception passes is not freed.  So the work has a process of its own, which ends by
+ * a signal if all is well, before a tool looks for leaks.
+ */
+static int in_a_child(int (*work)(const char *server), const char *server)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		if (work(server) == 0)
+			raise(SIGKILL);
+		_exit(EXIT_FAILURE);
+	}
+	EXPECT(child > 0 && waitpid(child, &status, 0) == child);
+	EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	return 0;
+}
+
 int main()
 {
 	struct ranks ranks;
@@ -418,10 +492,11 @@ int main()
 	cache_need();
 	memset(&ranks, 0, sizeof(ranks));
 	struct cache *cache = cache_start(NULL);
+	failed = in_a_child(throwing, cache_hostport(cache)->text);
 	ranks.count = 2;
 	ranks.server = cache_hostport(cache)->text;
 	ranks.job = "raii";
-	failed = ranks_run(&ranks, rank, NULL);
+	failed |= ranks_run(&ranks, rank, NULL);
 	cache_end(cache);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "hartebeest.h"
 #include "lib/base/clock.h"
 #include "lib/base/macro.h"
+#include "lib/rendezvous/record.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
 #include "tests/support/memcached.h"
@@ -75,15 +77,15 @@ static struct hartebeest_context *open_process(void)
 
 	EXPECT(rank_open(&hb, &settings) == 0);
 	EXPECT(hartebeest_pd_create(hb, "pd", NULL) == 0);
-	EXPECT(hartebeest_cq_create(hb, "cq", 0, 0, NULL) == 0);
+	EXPECT(cq_make(hb, "cq", 0, 0, NULL) == 0);
 	return hb;
 }
 
 static void make_pair(struct hartebeest_context *hb, struct hartebeest_pair *pair,
-		      const char *name, const struct hartebeest_request *request)
+		      const char *name, const struct hartebeest_client *request)
 {
 	EXPECT(qp_make(hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL) == 0);
-	hartebeest_pair_preset(pair);
+	hartebeest_pair_init(pair);
 	pair->qp = name;
 	pair->key = request->key;
 	pair->peer_key = request->peer_key;
@@ -92,14 +94,14 @@ static void make_pair(struct hartebeest_context *hb, struct hartebeest_pair *pai
 /* ----------------------------------------------------------------------- the server --- */
 
 static struct served {
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	struct hartebeest_pair pair;
 	char name[24];
 	bool connected, left;
 } served[2 * CLIENTS];
 static size_t served_count;
 
-static void serve_one(struct hartebeest_context *hb, const struct hartebeest_request *request)
+static void serve_one(struct hartebeest_context *hb, const struct hartebeest_client *request)
 {
 	struct served *client = &served[served_count];
 
@@ -123,8 +125,8 @@ static void connect_pending(struct hartebeest_context *hb)
 			pairs[count] = served[i].pair;
 			whose[count++] = &served[i];
 		}
-	if (count)
-		hartebeest_pairs_connect(hb, pairs, count, HARTEBEEST_ONCE);
+	if (count)	/* a pair may be late or dead, but never be given twice */
+		EXPECT(hartebeest_pairs_connect(hb, pairs, count, HARTEBEEST_ONCE) != -EINVAL);
 	for (i = 0; i < count; i++)
 		whose[i]->connected = pairs[i].result == 0;
 }
@@ -136,7 +138,7 @@ static void follow_connected(struct hartebeest_context *hb)
 	for (client = served; client < served + served_count; client++)
 		if (client->connected && !client->left &&
 		    hartebeest_qp_follow(hb, client->name, client->pair.peer_key,
-					 NULL) == -ESHUTDOWN) {
+					 NULL, HARTEBEEST_ONCE) == -ESHUTDOWN) {
 			client->left = true;
 			ADD(seen->left);
 		}
@@ -145,7 +147,7 @@ static void follow_connected(struct hartebeest_context *hb)
 static int serve(void)
 {
 	struct hartebeest_context *hb = open_process();
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	int ret;
 
 	EXPECT(hartebeest_service_listen(hb, "crowd", soon()) == 0);
@@ -168,7 +170,7 @@ static int serve(void)
 
 struct client {
 	struct hartebeest_context *hb;
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 };
 
 static void ask(struct client *client)
@@ -216,7 +218,8 @@ static void follow(struct client *client)
 
 	do {
 		rest_ms(50);
-		ret = hartebeest_qp_follow(client->hb, "qp", client->request.peer_key, NULL);
+		ret = hartebeest_qp_follow(client->hb, "qp", client->request.peer_key, NULL,
+					   HARTEBEEST_ONCE);
 	} while (ret == 0 && !LOAD(seen->stop_clients));
 	if (ret == 0)
 		return;
@@ -376,7 +379,7 @@ static void a_memcached_that_is_restarted(void **state)
 
 static void two_services(void **state)
 {
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	pid_t server = start(be_server, 0), client = start(be_client, 2);
 	struct hartebeest_context *hb = open_process();
 	int ret;
@@ -398,11 +401,123 @@ static void two_services(void **state)
 	end_server(server);
 }
 
+/* ------------------------------------------------------------- threads of one listener --- */
+
+#define THREADS 3
+#define REQUESTS 10			/* of each client */
+
+/* By the linker's --wrap: the library decodes a request before it decides who gets it. */
+static int decoded;			/* how many requests, once threads[] run */
+int __real_beest_record_request_decode(const struct beest_record *record,
+				       struct beest_request_body *body);
+int __wrap_beest_record_request_decode(const struct beest_record *record,
+				       struct beest_request_body *body);
+
+/* Threads decode in pairs, so that two of them have the same request; if not, nothing is lost. */
+int __wrap_beest_record_request_decode(const struct beest_record *record,
+				       struct beest_request_body *body)
+{
+	int tries, count = LOAD(decoded) ? ADD(decoded) : 0;
+
+	for (tries = 0; count % 2 && LOAD(decoded) == count && tries < 100; tries++)
+		pause_us(50);
+	return __real_beest_record_request_decode(record, body);
+}
+
+static struct thread {
+	pthread_t id;
+	struct hartebeest_context *hb;
+	int number;
+	int accepted[THREADS][REQUESTS];	/* of each client */
+} servers[THREADS], clients[THREADS];
+
+static int accepted_count;
+
+static void connect_thread(struct thread *thread, const char *name,
+			   const struct hartebeest_client *request)
+{
+	struct hartebeest_pair pair;
+
+	make_pair(thread->hb, &pair, name, request);
+	EXPECT(hartebeest_pairs_connect(thread->hb, &pair, 1, soon()) == 0);
+}
+
+static void *accept_in_thread(void *data)
+{
+	struct thread *thread = data;
+	struct hartebeest_client request;
+	char name[24];
+	int ret;
+
+	while (LOAD(accepted_count) < THREADS * REQUESTS) {
+		ret = hartebeest_service_accept(thread->hb, "crowd", &request, HARTEBEEST_ONCE);
+		if (ret < 0) {
+			EXPECT(ret == -EAGAIN || ret == -EHOSTDOWN);
+			pause_us(200);
+			continue;
+		}
+		ADD(accepted_count);
+		thread->accepted[request.data[0]][request.data[1]]++;
+		snprintf(name, sizeof(name), "q%d-%d", request.data[0], request.data[1]);
+		connect_thread(thread, name, &request);
+		EXPECT(hartebeest_service_leave(thread->hb, "crowd", &request) == 0);
+		EXPECT(hartebeest_qp_destroy(thread->hb, name) == 0);
+	}
+	return NULL;
+}
+
+static void *ask_in_thread(void *data)
+{
+	struct thread *thread = data;
+	struct hartebeest_client request;
+	unsigned char text[2] = { (unsigned char)thread->number, 0 };
+
+	for (; text[1] < REQUESTS; text[1]++) {
+		EXPECT(hartebeest_service_request(thread->hb, "crowd", text, sizeof(text),
+						  &request, soon()) == 0);
+		connect_thread(thread, "qp", &request);
+		EXPECT(hartebeest_service_leave(thread->hb, "crowd", &request) == 0);
+		EXPECT(hartebeest_qp_destroy(thread->hb, "qp") == 0);
+	}
+	return NULL;
+}
+
+/* Each request goes to one thread. */
+static void threads_of_a_listener(void **state)
+{
+	struct hartebeest_context *hb = open_process();
+	int i, j, k, sum;
+
+	(void)state;
+	decoded = 1;
+	assert_int_equal(hartebeest_service_listen(hb, "crowd", soon()), 0);
+	for (i = 0; i < THREADS; i++) {
+		servers[i].hb = hb;
+		clients[i].hb = open_process();
+		clients[i].number = i;
+		pthread_create(&servers[i].id, NULL, accept_in_thread, &servers[i]);
+		pthread_create(&clients[i].id, NULL, ask_in_thread, &clients[i]);
+	}
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(servers[i].id, NULL);
+		pthread_join(clients[i].id, NULL);
+		hartebeest_close(clients[i].hb);
+	}
+	for (i = 0; i < THREADS; i++)
+		for (j = 0; j < REQUESTS; j++) {
+			for (k = 0, sum = 0; k < THREADS; k++)
+				sum += servers[k].accepted[i][j];
+			assert_int_equal(sum, 1);
+		}
+	hartebeest_close(hb);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(threads_of_a_listener),
 		TEST(a_crowd),
 		TEST(a_memcached_that_is_restarted),
 		TEST(two_services),

@@ -7,7 +7,6 @@
  */
 #include "config.h"
 
-#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 
 #define SIDE 8
@@ -73,23 +73,23 @@ static int rank_prepare(struct rank *rank)
 	snprintf(number, sizeof(number), "job.rank=%d", rank->number);
 	ret = hartebeest_open(&rank->hb, options) ||
 	      hartebeest_pd_create(rank->hb, "pd", NULL) ||
-	      hartebeest_cq_create(rank->hb, "cq", 0, 0, NULL) ||
-	      hartebeest_mr_create(rank->hb, "mr0", "pd", length_of(rank->number, 0), ACCESS,
-				   NULL) ||
-	      hartebeest_mr_create(rank->hb, "mr1", "pd", length_of(rank->number, 1), ACCESS, NULL);
+	      cq_make(rank->hb, "cq", 0, 0, NULL) ||
+	      mr_make(rank->hb, "mr0", "pd", length_of(rank->number, 0), ACCESS,
+		      NULL) ||
+	      mr_make(rank->hb, "mr1", "pd", length_of(rank->number, 1), ACCESS, NULL);
 	for (i = 0; i < 4 && ret == 0; i++) {
 		snprintf(rank->names[i][0], 24, "%d.%d", rank->number, i);
 		snprintf(rank->names[i][1], 24, "%d.%d", neighbour(rank->number, i), (i + 2) % 4);
 		ret = qp_make(rank->hb, rank->names[i][0], "pd", IBV_QPT_RC, "cq", "cq",
 			      &rank->qp[i]);
 		pair = &rank->pairs[i];
-		hartebeest_pair_preset(pair);
+		hartebeest_pair_init(pair);
 		pair->qp = pair->key = rank->names[i][0];
 		pair->peer_key = rank->names[i][1];
 		pair->offer = offer;
-		pair->offered = 2;
+		pair->offer_count = 2;
 		pair->regions = rank->regions[i];
-		pair->room = 2;
+		pair->region_room = 2;
 	}
 
 	return ret;
@@ -157,7 +157,7 @@ static void assert_link(int number, int way)
 	assert_int_equal(pair->peer.rank, peer->number);
 	assert_int_equal(pair->peer.qp_num, there->qp_num);
 	assert_int_equal(pair->peer.psn, fake_verbs_last_modify(there)->attr.sq_psn);
-	assert_int_equal(pair->count, 2);
+	assert_int_equal(pair->region_count, 2);
 	assert_int_equal(rank->regions[way][0].length, length_of(peer->number, 0));
 	assert_int_equal(rank->regions[way][1].length, length_of(peer->number, 1));
 }

@@ -143,14 +143,14 @@ static int connect_by_the_call(struct bringup_member *member)
 
 	snprintf(key, sizeof(key), "pair%d", member->rank);
 	snprintf(peer_key, sizeof(peer_key), "pair%d", !member->rank);
-	hartebeest_pair_preset(&pair);
+	hartebeest_pair_init(&pair);
 	pair.qp = "pair";
 	pair.key = key;
 	pair.peer_key = peer_key;
 	pair.offer = offer;
-	pair.offered = 2;
+	pair.offer_count = 2;
 	pair.regions = regions;
-	pair.room = 2;
+	pair.region_room = 2;
 	return hartebeest_pairs_connect(member->hb, &pair, 1, 0);
 }
 
@@ -159,8 +159,8 @@ static void *go_on(void *data)
 	struct bringup_member *member = data;
 	struct bringup_rank *it = &member->bringup->rank[member->rank];
 
-	it->ret = hartebeest_mr_create(member->hb, "more", "pd", 64, IBV_ACCESS_LOCAL_WRITE,
-				       NULL);
+	it->ret = mr_make(member->hb, "more", "pd", 64, IBV_ACCESS_LOCAL_WRITE,
+			  NULL);
 	if (it->ret == 0)
 		it->ret = qp_make(member->hb, "pair", "pd", IBV_QPT_RC, "cq", "cq",
 					       NULL);
@@ -424,10 +424,36 @@ static void the_pages_own_examples_can_be_read(void **state)
 		 "000102030405060708090a0b0c0d0e0f,101112131415161718191a1b1c1d1e1f");
 }
 
-/*
- * A rank that leaves says so, closes the records its peers were connected to, and deletes the
- * rest.
- */
+static void a_refusal_can_be_read(void **state)
+{
+	static const char *const keys[2] = { "odd0", "odd1" };
+	char reason[128];
+	int rank;
+
+	(void)state;
+	for (rank = 0; rank < 2; rank++) {
+		assert_int_equal(qp_make(crowd.member[rank].hb, "odd", "pd", rank ? IBV_QPT_RC :
+					 IBV_QPT_UC, "cq", "cq", NULL), 0);
+		assert_int_equal(hartebeest_qp_publish(crowd.member[rank].hb, "odd", keys[rank],
+						       0), 0);
+	}
+	assert_int_equal(hartebeest_qp_fetch(crowd.member[0].hb, "odd1", NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_connect(crowd.member[0].hb, "odd", "odd1", 0),
+			 -EPROTOTYPE);
+	snprintf(reason, sizeof(reason), "the transport differs: UC here (%s) but RC at the peer "
+		 "(rank 1): give both queue pairs the same type", qp_of(0, "odd")->local.label);
+	fetch("qp/odd0");
+	author_is("\nqp/odd0", 0);
+	echo_is("\nqp/odd0", 1, &qp_of(1, "odd")->local.endpoint);
+	field_is("\nqp/odd0", "reason", reason);
+	number_is("\nqp/odd0", "closed", 0);
+	assert_int_equal(hartebeest_qp_destroy(crowd.member[0].hb, "odd"), 0);
+	fetch("qp/odd0");
+	field_is("\nqp/odd0", "reason", reason);
+	number_is("\nqp/odd0", "closed", 1);
+}
+
+/* A rank that leaves says so, closes the records of its queue pairs, and deletes the rest. */
 static void an_end_can_be_read(void **state)
 {
 	struct beest_endpoint gone = qp_of(1, "to0")->local.endpoint;
@@ -544,6 +570,7 @@ int main(void)
 		cmocka_unit_test(an_epoch_can_be_read),
 		cmocka_unit_test(the_page_is_enough_to_write),
 		cmocka_unit_test(the_pages_own_examples_can_be_read),
+		cmocka_unit_test(a_refusal_can_be_read),
 		cmocka_unit_test(an_end_can_be_read),
 	};
 	int failed;

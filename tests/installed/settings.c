@@ -21,7 +21,13 @@ int main(void)
 		fprintf(stderr, "settings: %s\n", hartebeest_error());
 		return EXIT_FAILURE;
 	}
+	printf("version %d.%d.%d\n", HARTEBEEST_VERSION_MAJOR, HARTEBEEST_VERSION_MINOR,
+	       HARTEBEEST_VERSION_PATCH);
 	printf("rank %d of %d, queues of %s\n", hartebeest_rank(hb), hartebeest_size(hb), depth);
 	hartebeest_close(hb);
+	if (hartebeest_version() != HARTEBEEST_VERSION) {
+		fprintf(stderr, "settings: header and library have different versions\n");
+		return EXIT_FAILURE;
+	}
 	return strcmp(depth, "77") == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

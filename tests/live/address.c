@@ -139,8 +139,8 @@ static void make_end(struct end *end, int type)
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
 	WORKS(hartebeest_pd_create(end->hb, "pd", NULL));
-	WORKS(hartebeest_cq_create(end->hb, "cq", 0, 0, &end->cq));
-	WORKS(hartebeest_mr_create(end->hb, "mr", "pd", 2 * HALF, access, &end->mr));
+	WORKS(cq_make(end->hb, "cq", 0, 0, &end->cq));
+	WORKS(mr_make(end->hb, "mr", "pd", 2 * HALF, access, &end->mr));
 	WORKS(qp_make(end->hb, "qp", "pd", type, "cq", "cq", &end->qp));
 	WORKS(hartebeest_mr_publish(end->hb, "mr", end->me, 0));
 	WORKS(hartebeest_qp_publish(end->hb, "qp", end->me, 0));
@@ -286,7 +286,7 @@ static void connect_way(const struct way *way, struct end ends[2])
 	}
 	for (i = 0; i < 2; i++) {
 		fetch_end(&ends[i], &remote);
-		same_gid(&remote.address, way->gids[!i]);
+		same_gid(&remote.ip, way->gids[!i]);
 		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer, 0));
 	}
 	confirm_both(ends);
@@ -319,10 +319,12 @@ static const struct {
 	int ret;
 	const char *sentence;
 } wrong[] = {
-	{ { "device.gid=subnet:10.50.0.0/24" }, -ENODATA, "no GID fits subnet:10.50.0.0/24: " },
+	{ { "device.gid=subnet:10.50.0.0/24" }, -ENODATA,
+	  "no GID fits subnet:10.50.0.0/24 (argument device.gid): " },
 	{ { "device.gid=ip:10.9.0.2", "device.name=rxe0:1" }, -ENODATA,
 	  "::ffff:10.9.0.1, RoCE v2, v0 (another address)" },
-	{ { "device.addr=10.50.0.1" }, -ENODATA, "no GID fits ip:10.50.0.1: " },
+	{ { "device.addr=10.50.0.1" }, -ENODATA,
+	  "no GID fits ip:10.50.0.1 (argument device.addr): " },
 	{ { "device.gid=netdev:v9" }, -ENODATA, "(another interface)" },
 	{ { "device.roce=v1" , "device.name=rxe0" }, -ENODATA, "(the other RoCE version)" },
 	{ { "device.gid=index:77", "device.name=rxe1" }, -ENODATA, "(another index)" },
@@ -639,7 +641,7 @@ static void datagrams(void **state)
 {
 	const char *const options[2][OPTIONS] = { { "device.addr=10.77.0.1", RDMACM },
 						  { "device.addr=10.78.0.2", RDMACM } };
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 	struct end ends[2];
 	struct ibv_wc wc;
 	int i;
@@ -656,7 +658,7 @@ static void datagrams(void **state)
 		fetch_end(&ends[i], NULL);
 		WORKS(hartebeest_qp_connect(ends[i].hb, "qp", ends[i].peer, 0));
 	}
-	WORKS(hartebeest_qp_address(ends[0].hb, "qp", ends[0].peer, &address));
+	WORKS(hartebeest_qp_ud_address(ends[0].hb, "qp", ends[0].peer, &address));
 	memset((char *)ends[0].mr->addr + HALF, 99, 1000);
 	assert_int_equal(hartebeest_post_send_ud(ends[0].qp, (char *)ends[0].mr->addr + HALF, 1000,
 						 ends[0].mr->lkey, address.ah, address.qp_num,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/support/live.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/unit.h"
 
@@ -102,7 +103,7 @@ static void completes(struct hartebeest_context *hb, uint64_t wr_id)
 	struct ibv_wc wc;
 
 	EXPECT(hartebeest_poll_until(own.cq, 1, &wc, hartebeest_clock() + LIVE_PATIENCE) == 1);
-	EXPECT(hartebeest_completion_text(hb, &wc, text, sizeof(text)) == 0);
+	EXPECT(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
 	if (wc.status != IBV_WC_SUCCESS)
 		fprintf(stderr, "%s\n", text);
 	EXPECT(strstr(text, "queue pair 'mine'"));
@@ -115,16 +116,16 @@ static void connect_and_write(struct hartebeest_context *hb, int rank, const cha
 	struct hartebeest_remote_mr there;
 	struct hartebeest_pair pair;
 
-	hartebeest_pair_preset(&pair);
+	hartebeest_pair_init(&pair);
 	pair.qp = "mine";
 	pair.key = rank ? "right" : "left";
 	pair.peer_key = rank ? "left" : "right";
 	pair.offer = offer;
-	pair.offered = 1;
+	pair.offer_count = 1;
 	pair.regions = &there;
-	pair.room = 1;
+	pair.region_room = 1;
 	EXPECT(hartebeest_pairs_connect(hb, &pair, 1, 0) == 0);
-	EXPECT(pair.count == 1);
+	EXPECT(pair.region_count == 1);
 	EXPECT(own_state() == IBV_QPS_RTS);
 	EXPECT(hartebeest_post_write(own.qp, own.memory, SIZE, own.mr->lkey,
 				     there.address + SIZE, there.rkey, 5,
@@ -244,7 +245,7 @@ static int foreign_rank(int rank, void *data)
 	(void)rank, (void)data;
 	EXPECT(hartebeest_open(&hb, NULL) == 0);
 	EXPECT(hartebeest_pd_create(hb, "pd", &pd) == 0);
-	EXPECT(hartebeest_cq_create(hb, "cq", 0, 0, &attr.send_cq) == 0);
+	EXPECT(cq_make(hb, "cq", 0, 0, &attr.send_cq) == 0);
 	attr.recv_cq = attr.send_cq;
 	EXPECT((qp = ibv_create_qp(pd, &attr)));
 	EXPECT(hartebeest_close(hb) == -EBUSY);

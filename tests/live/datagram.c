@@ -62,7 +62,7 @@ static int uc_send_rank(int rank, void *data)
 
 static int ud_rank(int rank, void *data)
 {
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 	struct ibv_wc wc;
 	struct live live;
 
@@ -71,9 +71,9 @@ static int ud_rank(int rank, void *data)
 	live_fill(part(&live, OWN), rank, UD_SIZE);
 	EXPECT(hartebeest_post_recv(live.qp, part(&live, LANDED), GRH + UD_SIZE,
 				    live.mr->lkey, 35) == 0);
-	EXPECT(hartebeest_qp_address(live.hb, "qp", live.peer, &address) == -ENOTCONN);
+	EXPECT(hartebeest_qp_ud_address(live.hb, "qp", live.peer, &address) == -ENOTCONN);
 	live_connect(&live);
-	EXPECT(hartebeest_qp_address(live.hb, "qp", live.peer, &address) == 0);
+	EXPECT(hartebeest_qp_ud_address(live.hb, "qp", live.peer, &address) == 0);
 	EXPECT(hartebeest_post_send_ud(live.qp, part(&live, OWN), UD_SIZE, live.mr->lkey,
 				       address.ah, address.qp_num, address.qkey, 36, 0) == 0);
 	live_complete(&live, 35, &wc);

@@ -79,7 +79,7 @@ static void a_port_that_goes_down(void **state)
 	pthread_create(&thread, NULL, pull, NULL);
 	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL, 0), -ENETDOWN);
 	assert_non_null(strstr(hartebeest_error(),
-			       "port rxe0:1 went down while waiting, and is down"));
+			       "port rxe0:1 went down during the wait, and is down"));
 	pthread_join(thread, NULL);
 
 	waiting.fd = hartebeest_event_fd(hb);

@@ -143,6 +143,20 @@ static void reconnect(void **state)
 	assert_true(spawn_lines(ranks[0], "the peer is gone\n") > 0);
 }
 
+static void adopt_srq(void **state)
+{
+	(void)state;
+	program_run("examples/adopt-srq", "returned 100 messages\n",
+		    "100 of 100 came back right\n");
+}
+
+static void registry(void **state)
+{
+	(void)state;
+	program_run("examples/registry", "client-1 has come\nclients served: 1\n",
+		    "client-1: 10 echoes\n");
+}
+
 static void srq(void **state)
 {
 	(void)state;
@@ -173,6 +187,8 @@ int main(void)
 		cmocka_unit_test(atomics),
 		cmocka_unit_test(datagram),
 		cmocka_unit_test_setup_teardown(reconnect, spawn_setup, spawn_teardown),
+		cmocka_unit_test(adopt_srq),
+		cmocka_unit_test(registry),
 		cmocka_unit_test(srq),
 		cmocka_unit_test(epoll),
 		cmocka_unit_test(hello),

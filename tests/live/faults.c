@@ -38,7 +38,7 @@ static int bring_up_to_init(struct hartebeest_context *hb)
 
 	ret = hartebeest_pd_create(hb, "pd", NULL);
 	if (ret == 0)
-		ret = hartebeest_cq_create(hb, "cq", 0, 0, NULL);
+		ret = cq_make(hb, "cq", 0, 0, NULL);
 	if (ret == 0)
 		ret = qp_make(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL);
 	return ret < 0 ? ret : hartebeest_qp_init(hb, "qp");
@@ -88,14 +88,14 @@ static void wrong_memory(void **state)
 	(void)state;
 	assert_int_equal(hartebeest_open(&hb, NULL), 0);
 	assert_int_equal(bring_up_to_init(hb), 0);
-	assert_int_equal(hartebeest_mr_register(hb, "ro", "pd", readonly, 4096,
-						IBV_ACCESS_LOCAL_WRITE, NULL), -EFAULT);
+	assert_int_equal(mr_make_of(hb, "ro", "pd", readonly, 4096,
+				    IBV_ACCESS_LOCAL_WRITE, NULL), -EFAULT);
 	assert_non_null(strstr(hartebeest_error(), "'ro'"));
-	assert_int_equal(hartebeest_mr_create(hb, "bad", "pd", 4096, IBV_ACCESS_REMOTE_WRITE,
-					      NULL), -EINVAL);
+	assert_int_equal(mr_make(hb, "bad", "pd", 4096, IBV_ACCESS_REMOTE_WRITE,
+				 NULL), -EINVAL);
 	assert_non_null(strstr(hartebeest_error(), "IBV_ACCESS_LOCAL_WRITE"));
 	assert_int_equal(hartebeest_mr_get(hb, "bad", &mr), -ENOENT);
-	assert_int_equal(hartebeest_mr_create(hb, "good", "pd", 5000, LIVE_ACCESS, &mr), 0);
+	assert_int_equal(mr_make(hb, "good", "pd", 5000, LIVE_ACCESS, &mr), 0);
 	assert_int_equal(mr->length, 5000);
 	assert_int_equal((uintptr_t)mr->addr % 4096, 0);
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), -EBUSY);
@@ -140,7 +140,7 @@ static void expect_refusal(struct live *live, const struct refused *refused)
 				     LIVE_PATIENCE) == 1);
 	EXPECT(wc.status == refused->status);
 	EXPECT(wc.wr_id == 51);
-	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) == 0);
+	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) >= 0);
 	EXPECT(strstr(text, refused->says) != NULL);
 	EXPECT(strstr(text, "request 51 of queue pair 'qp'") != NULL);
 	EXPECT(strstr(text, "'rank-1'") != NULL);

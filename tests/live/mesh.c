@@ -19,6 +19,7 @@
 #include "hartebeest-mesh.h"
 #include "hartebeest-post.h"
 #include "tests/support/live.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/unit.h"
 
@@ -44,10 +45,10 @@ static void node_open(struct node *node, int rank)
 	node->rank = rank;
 	EXPECT(hartebeest_open(&node->hb, NULL) == 0);
 	EXPECT(hartebeest_pd_create(node->hb, "pd", NULL) == 0);
-	EXPECT(hartebeest_mr_create(node->hb, "inbox", "pd", INBOX, LIVE_ACCESS, &node->in) == 0);
-	EXPECT(hartebeest_mr_create(node->hb, "outbox", "pd", INBOX, LIVE_ACCESS,
-				    &node->out) == 0);
-	hartebeest_mesh_attr_preset(&node->attr);
+	EXPECT(mr_make(node->hb, "inbox", "pd", INBOX, LIVE_ACCESS, &node->in) == 0);
+	EXPECT(mr_make(node->hb, "outbox", "pd", INBOX, LIVE_ACCESS,
+		       &node->out) == 0);
+	hartebeest_mesh_attr_init(&node->attr);
 	node->attr.pd = "pd";
 	node->attr.regions = inbox;
 	node->attr.region_count = 1;
@@ -135,7 +136,7 @@ static int rc_rank(int rank, void *data)
 /* Each rank sends a letter to all others, and receives theirs. */
 static int ud_rank(int rank, void *data)
 {
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 	struct node node;
 	bool seen[RANKS] = { false };
 	unsigned char *slot;
@@ -155,7 +156,7 @@ static int ud_rank(int rank, void *data)
 	for (peer = 0; peer < RANKS; peer++) {
 		if (peer == rank)
 			continue;
-		EXPECT(hartebeest_mesh_address(node.mesh, peer, &address) == 0);
+		EXPECT(hartebeest_mesh_ud_address(node.mesh, peer, &address) == 0);
 		EXPECT(hartebeest_post_send_ud(hartebeest_mesh_qp(node.mesh, peer, 0),
 					       node.out->addr, SLOT, node.out->lkey, address.ah,
 					       address.qp_num, address.qkey, 7, 0) == 0);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/support/live.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/unit.h"
 
@@ -45,10 +46,10 @@ static void end_open(struct end *end, int rank)
 	end->rank = rank;
 	EXPECT(hartebeest_open(&end->hb, NULL) == 0);
 	EXPECT(hartebeest_pd_create(end->hb, "pd", NULL) == 0);
-	EXPECT(hartebeest_cq_create(end->hb, "cq", 4 * QPS * MESSAGES, HARTEBEEST_CQ_CHANNEL,
-				    &end->cq) == 0);
-	EXPECT(hartebeest_srq_create(end->hb, "receives", "pd", 64, 1, &end->srq) == 0);
-	EXPECT(hartebeest_mr_create(end->hb, "mr", "pd", 128 * SIZE, LIVE_ACCESS, &end->mr) == 0);
+	EXPECT(cq_make(end->hb, "cq", 4 * QPS * MESSAGES, HARTEBEEST_CQ_CHANNEL,
+		       &end->cq) == 0);
+	EXPECT(srq_make(end->hb, "receives", "pd", 64, 1, &end->srq) == 0);
+	EXPECT(mr_make(end->hb, "mr", "pd", 128 * SIZE, LIVE_ACCESS, &end->mr) == 0);
 	for (slot = 0; slot < 32; slot++)
 		end_post(end, slot);
 	for (i = 0; i < QPS; i++) {
@@ -60,9 +61,9 @@ static void end_open(struct end *end, int rank)
 		snprintf(names[i][0], sizeof(names[i][0]), "qp %d", i);
 		snprintf(names[i][1], sizeof(names[i][1]), "%d/%d", rank, i);
 		snprintf(names[i][2], sizeof(names[i][2]), "%d/%d", !rank, i);
-		EXPECT(hartebeest_qp_create_attr(end->hb, names[i][0], "pd", &attr,
+		EXPECT(hartebeest_qp_create_verbs(end->hb, names[i][0], "pd", &attr,
 						 &end->qp[i]) == 0);
-		hartebeest_pair_preset(&pairs[i]);
+		hartebeest_pair_init(&pairs[i]);
 		pairs[i].qp = names[i][0];
 		pairs[i].key = names[i][1];
 		pairs[i].peer_key = names[i][2];
@@ -202,7 +203,7 @@ static void opens_near(const char *option)
 
 	assert_int_equal(hartebeest_open(&hb, options), 0);
 	if (any_has_place()) {
-		assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
+		assert_true(hartebeest_device_text(hb, text, sizeof(text)) >= 0);
 		assert_non_null(strstr(text, ", near:"));
 	} else {
 		assert_int_equal(hartebeest_port_num(hb), -ENODATA);

@@ -135,7 +135,7 @@ static int broken_rank(int rank, void *data)
 	if (rank == 0) {
 		write_there(&live, live.there.rkey + 0x100, &wc);
 		EXPECT(wc.status == IBV_WC_REM_ACCESS_ERR);
-		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) == 0);
+		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) >= 0);
 		EXPECT(strstr(text, "rkey") && strstr(text, "'rank-1'"));
 		EXPECT(live_state(&live) == IBV_QPS_ERR);
 	}
@@ -187,7 +187,7 @@ static int restarted_rank(int rank, void *data)
 			write_there(&live, live.there.rkey, &wc);
 		} while (wc.status == IBV_WC_SUCCESS);
 		EXPECT(wc.status == IBV_WC_RETRY_EXC_ERR);
-		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) == 0);
+		EXPECT(hartebeest_completion_text(live.hb, &wc, text, sizeof(text)) >= 0);
 		EXPECT(strstr(text, "does not answer"));
 		EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
 	}

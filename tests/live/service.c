@@ -110,7 +110,7 @@ static void a_server_that_is_restarted(void **state)
 	for (i = 0; i < CLIENTS; i++) {
 		spawn_ends_well(clients[i]);
 		assert_true(spawn_lines(clients[i], "connecting again") > 0);
-		assert_int_equal(spawn_lines(clients[i], "asking anew"), 0);
+		assert_int_equal(spawn_lines(clients[i], "asking again"), 0);
 	}
 	spawn_await(server, "has left", CLIENTS);
 	spawn_end(server, SIGTERM);

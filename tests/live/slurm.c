@@ -240,6 +240,25 @@ static void barriers_of_a_step(void **state)
 	SAYS("  --    4.0  ");
 }
 
+/* The server comes with the job: of one step, and of a batch script whose steps have own ids. */
+static void a_server_of_the_job(void **state)
+{
+	(void)state;
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	setenv("HOME", folder, 1);
+	succeeds(TALK(&talk, tool, "serve", "--", "srun", "--overcommit", "-n", "4", tool, "mesh",
+		      "-c", "5"));
+	SAYS("  OK    pairs       12 of 12 work: least ");
+	succeeds(TALK(&talk, "/bin/sh", "-c", "eval \"$($0 serve --background)\"; for i in 1 2; do "
+		      "srun --overcommit -n 2 sh -c \"$0 msg barrier all && echo past\"; done; "
+		      "$0 keys --all", tool));
+	SAYS("past\npast\npast\npast\n");
+	SAYS("  --    6.0  ");
+	SAYS("  --    7.0  ");
+	assert_int_equal(shell("test -z \"$(ls %s/.hartebeest)\"", folder), 0);
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +266,7 @@ int main(void)
 		cmocka_unit_test(a_mesh_of_four),
 		cmocka_unit_test(a_ping_by_ranks),
 		cmocka_unit_test(barriers_of_a_step),
+		cmocka_unit_test(a_server_of_the_job),
 	};
 	char path[4096];
 

@@ -18,6 +18,7 @@
 
 #include "tests/support/gids.h"
 #include "tests/support/live.h"
+#include "tests/support/make.h"
 #include "tests/support/pause.h"
 #include "tests/support/unit.h"
 
@@ -148,7 +149,7 @@ static void write_in_vain(struct live *live, const char *told)
 		EXPECT(hartebeest_poll_until(live->cq, 1, &wc, hartebeest_clock() +
 					     LIVE_PATIENCE) == 1);
 	} while (wc.status == IBV_WC_SUCCESS);
-	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) == 0);
+	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) >= 0);
 	EXPECT(strstr(text, told) != NULL);
 }
 
@@ -274,9 +275,9 @@ static int ordinary_rank(int rank, void *data)
 	live_begin(&live, rank);
 	live_connect(&live);
 	live_talk(&live);
-	EXPECT(hartebeest_mr_create(live.hb, "large", "pd", 1 << 20, LIVE_ACCESS, &mr) == -ENOMEM);
+	EXPECT(mr_make(live.hb, "large", "pd", 1 << 20, LIVE_ACCESS, &mr) == -ENOMEM);
 	EXPECT(strstr(hartebeest_error(), "'large'") && strstr(hartebeest_error(), "ulimit -l"));
-	EXPECT(hartebeest_mr_create(live.hb, "small", "pd", 4096, LIVE_ACCESS, &mr) == 0);
+	EXPECT(mr_make(live.hb, "small", "pd", 4096, LIVE_ACCESS, &mr) == 0);
 	together(&live, "refused");
 	EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
 	live_talk(&live);

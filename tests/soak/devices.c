@@ -66,8 +66,8 @@ static void rank_make(struct rank *own, int rank)
 
 	EXPECT(rank_open(&own->hb, &settings) == 0);
 	EXPECT(hartebeest_pd_create(own->hb, "pd", NULL) == 0);
-	EXPECT(hartebeest_cq_create(own->hb, "cq", 0, 0, &own->cq) == 0);
-	EXPECT(hartebeest_mr_create(own->hb, "mr", "pd", 4096, LIVE_ACCESS, &own->mr) == 0);
+	EXPECT(cq_make(own->hb, "cq", 0, 0, &own->cq) == 0);
+	EXPECT(mr_make(own->hb, "mr", "pd", 4096, LIVE_ACCESS, &own->mr) == 0);
 	for (peer = 0; peer < RANKS; peer++) {
 		snprintf(name, sizeof(name), "qp-%d", peer);
 		if (peer != rank)
@@ -89,14 +89,14 @@ static void rank_connect(struct rank *own, int rank)
 		snprintf(names[peer].qp, sizeof(names[peer].qp), "qp-%d", peer);
 		snprintf(names[peer].key, sizeof(names[peer].key), "%d/%d", rank, peer);
 		snprintf(names[peer].peer_key, sizeof(names[peer].peer_key), "%d/%d", peer, rank);
-		hartebeest_pair_preset(pair);
+		hartebeest_pair_init(pair);
 		pair->qp = names[peer].qp;
 		pair->key = names[peer].key;
 		pair->peer_key = names[peer].peer_key;
 		pair->offer = offer;
-		pair->offered = 1;
+		pair->offer_count = 1;
 		pair->regions = &own->there[peer];
-		pair++->room = 1;
+		pair++->region_room = 1;
 	}
 	EXPECT(hartebeest_pairs_connect(own->hb, pairs, RANKS - 1, 0) == 0);
 }

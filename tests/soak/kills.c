@@ -71,7 +71,7 @@ static void rank_make(struct hartebeest_context *hb, int rank)
 	int peer;
 
 	if (hartebeest_pd_create(hb, "pd", NULL) < 0 ||
-	    hartebeest_cq_create(hb, "cq", 0, 0, NULL) < 0)
+	    cq_make(hb, "cq", 0, 0, NULL) < 0)
 		rank_fails(rank);
 	for (peer = 0; peer < RANKS; peer++) {
 		if (peer == rank)
@@ -82,7 +82,7 @@ static void rank_make(struct hartebeest_context *hb, int rank)
 		snprintf(end->peer_key, sizeof(end->peer_key), "%d/%d", peer, rank);
 		if (qp_make(hb, end->qp, "pd", IBV_QPT_RC, "cq", "cq", &end->verbs) < 0)
 			rank_fails(rank);
-		hartebeest_pair_preset(pair);
+		hartebeest_pair_init(pair);
 		pair->qp = end->qp;
 		pair->key = end->key;
 		pair++->peer_key = end->peer_key;
@@ -124,7 +124,8 @@ static void rank_run(int rank)
 		rank_tells(rank);
 		for (peer = 0; peer < RANKS; peer++)
 			if (peer != rank)
-				hartebeest_qp_follow(hb, ends[peer].qp, ends[peer].peer_key, NULL);
+				hartebeest_qp_follow(hb, ends[peer].qp, ends[peer].peer_key, NULL,
+						     HARTEBEEST_ONCE);
 		pause_ms(5);
 	}
 	hartebeest_close(hb);

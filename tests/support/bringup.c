@@ -123,9 +123,9 @@ static int create(struct bringup_member *member)
 	own(member)->length = length;
 	ret = hartebeest_pd_create(member->hb, "pd", NULL);
 	if (ret == 0)
-		ret = hartebeest_cq_create(member->hb, "cq", 0, 0, NULL);
+		ret = cq_make(member->hb, "cq", 0, 0, NULL);
 	if (ret == 0)
-		ret = hartebeest_mr_create(member->hb, "mr", "pd", length, ACCESS, NULL);
+		ret = mr_make(member->hb, "mr", "pd", length, ACCESS, NULL);
 	return ret < 0 ? ret : each_peer(member, create_qp);
 }
 

@@ -18,6 +18,7 @@ static int waiting;
 static int64_t common;			/* skipped time that all threads see */
 static __thread int64_t skipped;	/* since the last fake_clock_settle() of this thread */
 static __thread bool has_paused;
+static __thread int64_t lapse;		/* of the next pause; 0: it takes its own time */
 
 /* By the linker's --wrap, the library calls the first of each pair. */
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
@@ -57,6 +58,11 @@ int __wrap_clock_nanosleep(clockid_t id, int flags, const struct timespec *until
 	if (!has_paused)
 		__atomic_add_fetch(&waiting, 1, __ATOMIC_RELEASE);
 	has_paused = true;
+	if (lapse) {
+		skipped += lapse;
+		lapse = 0;
+		return 0;
+	}
 	if (!__atomic_load_n(&hurried, __ATOMIC_ACQUIRE))
 		return __real_clock_nanosleep(id, flags, &real, left);
 
@@ -80,6 +86,11 @@ int fake_clock_settle(int ret)
 void fake_clock_skip(int64_t ns)
 {
 	skipped += ns;
+}
+
+void fake_clock_lapse(int64_t ns)
+{
+	lapse = ns;
 }
 
 int fake_clock_waiting(void)

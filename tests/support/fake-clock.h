@@ -25,6 +25,9 @@ int fake_clock_settle(int ret);
 /* Skips time for this thread, for example in a hook, in a loop that never pauses. */
 void fake_clock_skip(int64_t ns);
 
+/* The next pause of this thread takes so much of its time, and none of the machine's. */
+void fake_clock_lapse(int64_t ns);
+
 /*
  * How many threads have paused so far.  A thread that has paused has sent all that it had to
  * send, and waits.

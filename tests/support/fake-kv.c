@@ -23,6 +23,7 @@ struct fake_kv_item {
 	struct fake_kv_item *next;		/* in the bucket */
 	struct fake_kv_item **bucket;
 	int64_t expiry;
+	uint64_t unique;			/* another one with each write */
 	char key[BEEST_KEY_MAX + 1];
 	size_t size;
 	uint8_t value[];
@@ -143,6 +144,8 @@ static int item_store(struct fake_kv_server *server, const struct beest_kv_write
 
 	if (item)
 		item_remove(server, item);
+	if (server->item_max && write->size > server->item_max)
+		return -EMSGSIZE;
 	if (!room_make(server, length + write->size))
 		return -ENOBUFS;
 	if (ttl < 0)
@@ -153,6 +156,7 @@ static int item_store(struct fake_kv_server *server, const struct beest_kv_write
 	if (write->size)
 		memcpy(item->value, write->value, write->size);
 	item->size = write->size;
+	item->unique = ++fake_kv.uniques;
 	item->expiry = ttl ? beest_clock_deadline(ttl * BEEST_SECOND) : INT64_MAX;
 	item->bucket = bucket_of(server, write->key);
 	item->next = *item->bucket;
@@ -176,7 +180,7 @@ static int item_increment(struct fake_kv_server *server, struct beest_kv_write *
 		return -EBADMSG;
 
 	snprintf(digits, sizeof(digits), "%.*s", (int)item->size, (const char *)item->value);
-	write->number = strtoull(digits, NULL, 10) + 1;
+	write->number = strtoull(digits, NULL, 10) + BEEST_MAX(write->delta, 1);
 	after.size = (size_t)snprintf(digits, sizeof(digits), "%llu",
 				      (unsigned long long)write->number);
 	after.value = digits;
@@ -185,6 +189,29 @@ static int item_increment(struct fake_kv_server *server, struct beest_kv_write *
 		return -ENOBUFS;
 	server->newest->expiry = expiry;
 	return 0;
+}
+
+static int item_extend(struct fake_kv_server *server, const struct beest_kv_write *write)
+{
+	struct fake_kv_item *item = item_use(server, write->key);
+	struct beest_kv_write after = { .verb = BEEST_KV_SET, .key = write->key };
+	uint8_t *value;
+	int64_t expiry;
+	int ret;
+
+	if (!item)
+		return -ENOENT;
+	after.size = item->size + write->size;
+	value = must(malloc(after.size + 1));
+	memcpy(value, item->value, item->size);
+	memcpy(value + item->size, write->value, write->size);
+	after.value = value;
+	expiry = item->expiry;
+	ret = item_store(server, &after);
+	if (ret == 0)
+		server->newest->expiry = expiry;
+	free(value);
+	return ret;
 }
 
 /* The result of this write on a real server. */
@@ -199,6 +226,13 @@ static int write_apply(struct fake_kv_server *server, struct beest_kv_write *wri
 		return item_use(server, write->key) ? -EEXIST : item_store(server, write);
 	case BEEST_KV_INCR:
 		return item_increment(server, write);
+	case BEEST_KV_APPEND:
+		return item_extend(server, write);
+	case BEEST_KV_CAS:
+		item = item_use(server, write->key);
+		if (item && item->unique != write->unique)
+			return -EEXIST;
+		return item ? item_store(server, write) : -ENOENT;
 	case BEEST_KV_DELETE:
 		break;
 	}
@@ -409,7 +443,7 @@ static int opening_run(struct trip *trip)
 	return ret;
 }
 
-static void value_copy(struct fake_kv_server *server, const char *key,
+static void value_copy(struct fake_kv_server *server, const char *key, bool uniques,
 		       struct beest_kv_value *value)
 {
 	struct fake_kv_item *item = item_use(server, key);
@@ -419,6 +453,7 @@ static void value_copy(struct fake_kv_server *server, const char *key,
 	value->bytes = must(malloc(item->size ? item->size : 1));
 	memcpy(value->bytes, item->value, item->size);
 	value->size = item->size;
+	value->unique = uniques ? item->unique : 0;
 }
 
 static int keys_run(struct trip *trip, size_t count)
@@ -435,7 +470,7 @@ static int keys_run(struct trip *trip, size_t count)
 
 	for (i = 0; i < count; i++) {
 		beest_kv_values_free(&request->values[i], 1);
-		value_copy(trip->server, request->keys[i], &request->values[i]);
+		value_copy(trip->server, request->keys[i], request->uniques, &request->values[i]);
 	}
 	if (!request->values[0].bytes)
 		return beest_fail(ENODATA, "server %s: '%s' is missing from its answer",
@@ -650,6 +685,19 @@ const char *beest_kv_text(const struct beest_kv *kv, size_t server)
 	return kv->choices[server].text;
 }
 
+const char *beest_kv_label(const struct beest_kv *kv, size_t server)
+{
+	return beest_kv_text(kv, server);
+}
+
+/* Each of these servers is one. */
+int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
+		     const struct beest_kv_value *known)
+{
+	(void)kv, (void)server, (void)key, (void)known;
+	return 0;
+}
+
 size_t beest_kv_server_of(const struct beest_kv *kv, const char *key)
 {
 	return beest_choice_of(kv->choices, kv->count, key);
@@ -667,7 +715,11 @@ int beest_kv_probe(struct beest_kv *kv, size_t index, struct beest_kv_stats *sta
 	memset(stats, 0, sizeof(*stats));
 	stats->limit_bytes = server->bytes_max;
 	stats->evictions = server->evictions;
+	stats->connections_max = 30;
+	stats->turned_away = server->turned_away;
+	stats->item_bytes = server->item_max;
 	stats->out_of_memory_is_an_error = server->refuses;
+	stats->time = (uint64_t)(beest_clock_now() / BEEST_SECOND);
 	return 0;
 }
 
@@ -709,9 +761,14 @@ void fake_kv_count_again(void)
 		fake_kv.servers[i].commands = 0;
 }
 
-void fake_kv_restart(struct fake_kv_server *server)
+void fake_kv_flush(struct fake_kv_server *server)
 {
 	server_clear(server);
+}
+
+void fake_kv_restart(struct fake_kv_server *server)
+{
+	fake_kv_flush(server);
 	server->evictions = 0;
 	server->boot++;
 }

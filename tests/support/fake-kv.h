@@ -3,9 +3,9 @@
  * fake-kv.h - key-value servers in memory, for tests without a memcached
  *
  * tests/support/libfakekv.a, linked before lib/libbeest.la, defines the functions of
- * lib/kv/kv.h that belong to requests: beest_kv_open(), _close(), _text(), _server_of(),
- * _digest(), _run() and _probe().  (_transient() and _values_free() are the library's own: they
- * need no server.)
+ * lib/kv/kv.h that belong to requests: beest_kv_open(), _close(), _text(), _label(),
+ * _server_of(), _digest(), _run(), _probe() and _compare().  (_transient() and _values_free() are
+ * the library's own: they need no server.)
  *
  * A server is identified by its configured text, and all handles of the process see the same
  * servers, as in reality.  Each handle has one connection to each server, which is new at first
@@ -46,10 +46,12 @@ struct fake_kv_server {
 
 	/* Set by the test. */
 	size_t bytes_max;		/* 0: no limit; else the least recently used are evicted */
+	size_t item_max;		/* larger values are not stored; 0: no limit */
 	bool refuses;			/* as memcached -M: stores nothing above bytes_max */
 	int error;			/* every request fails with it and does nothing */
 	bool silent;			/* every request lasts until its deadline: EHOSTDOWN */
-	int probe_error;		/* beest_kv_probe() fails with it; 0: a Memcached */
+	int probe_error;		/* beest_kv_probe() fails with it; 0: a Memcached, ... */
+	uint64_t turned_away;		/* ... which had this often no connection left */
 
 	/* Since the reset. */
 	uint64_t commands;
@@ -111,6 +113,7 @@ struct fake_kv {
 	struct fake_kv_late *late;
 	bool in_hook;
 	uint64_t renewal;	/* incremented by each fake_kv_reconnect() */
+	uint64_t uniques;	/* drawn so far */
 };
 
 extern struct fake_kv fake_kv;
@@ -148,6 +151,9 @@ size_t fake_kv_apply_late(void);
  * with ECONNRESET, except that a lazy one is lost without an error.
  */
 void fake_kv_restart(struct fake_kv_server *server);
+
+/* Clears the server as flush_all does: its connections stay. */
+void fake_kv_flush(struct fake_kv_server *server);
 
 /* Makes all connections of all handles new, without failures or lost contents. */
 void fake_kv_reconnect(void);

@@ -256,6 +256,7 @@ struct fake_cq {
 	struct ibv_wc *wcs;
 	size_t first, count;
 	bool armed;
+	int vector;
 	unsigned int events, unacked;	/* not yet read; read but not acknowledged */
 };
 
@@ -296,7 +297,7 @@ static uint32_t next_serial(void)
 	return __atomic_add_fetch(&serial, 1, __ATOMIC_SEQ_CST);
 }
 
-/* --------------------------------------------------------------- presets --- */
+/* --------------------------------------------------------------- defaults --- */
 
 static const struct fake_device roce = {
 	.name = "fake0",
@@ -700,7 +701,9 @@ static void gid_entry_fill(const struct fake_port *port, uint32_t number, uint32
 	*entry = (struct fake_gid_entry){ .gid_index = index, .port_num = number,
 					  .gid_type = (uint32_t)gid->roce };
 	gid_bytes(gid->gid, (uint8_t *)entry->gid);
-	if (gid->roce && gid->netdev)	/* the kernel has none for InfiniBand */
+	if (gid->number)
+		entry->ndev_ifindex = gid->number;
+	else if (gid->roce && gid->netdev)	/* the kernel has none for InfiniBand */
 		entry->ndev_ifindex = index_of_netdev(gid->netdev);
 }
 
@@ -805,6 +808,10 @@ static uint32_t index_of_netdev(const char *name)
 	struct fake_netdevs netdevs;
 	size_t i;
 
+	for (i = 0; i < (size_t)fake_verbs.interface_count; i++)
+		if (strcmp(fake_verbs.interfaces[i].name, name) == 0)
+			return fake_verbs.interfaces[i].number;
+
 	find_netdevs(&netdevs);
 	for (i = 0; i < netdevs.count; i++)
 		if (strcmp(netdevs.by_name[i]->netdev, name) == 0)
@@ -813,7 +820,8 @@ static uint32_t index_of_netdev(const char *name)
 	return 0;
 }
 
-struct fake_interface {
+/* An element of the list of getifaddrs(3). */
+struct fake_ifaddr {
 	struct ifaddrs ifaddrs;
 	union {
 		struct sockaddr_ll link;
@@ -825,70 +833,90 @@ struct fake_interface {
 	struct sockaddr_in mask;
 };
 
-static struct fake_interface *new_interface(struct ifaddrs **list, const char *name)
+static struct fake_ifaddr *new_ifaddr(struct ifaddrs **list, const char *name, bool down)
 {
-	struct fake_interface *interface = calloc(1, sizeof(*interface));
+	struct fake_ifaddr *new = calloc(1, sizeof(*new));
 
-	if (!interface)
+	if (!new)
 		abort();
 
-	snprintf(interface->name, sizeof(interface->name), "%s", name);
-	interface->ifaddrs.ifa_name = interface->name;
-	interface->ifaddrs.ifa_next = *list;
-	*list = &interface->ifaddrs;
-	return interface;
+	snprintf(new->name, sizeof(new->name), "%s", name);
+	new->ifaddrs.ifa_name = new->name;
+	new->ifaddrs.ifa_flags = down ? 0 : IFF_UP | IFF_RUNNING;
+	new->ifaddrs.ifa_next = *list;
+	*list = &new->ifaddrs;
+	return new;
 }
 
-/* An IPoIB address is four bytes with the queue pair number and the GID of the port. */
-static void fill_interface(struct fake_interface *interface, const struct fake_gid *gid)
+/*
+ * @hardware: the six bytes of Ethernet, or the GID of the port of an IPoIB interface, whose address
+ * is four bytes with the queue pair number and this GID.
+ */
+static void add_link(struct ifaddrs **list, const struct fake_interface *of)
 {
-	struct sockaddr_ll *link = &interface->address.link;
+	struct fake_ifaddr *new = new_ifaddr(list, of->name, of->down);
+	struct sockaddr_ll *link = &new->address.link;
+	uint8_t *bytes = new->address.room + offsetof(struct sockaddr_ll, sll_addr);
 
 	link->sll_family = AF_PACKET;
-	link->sll_ifindex = (int)index_of_netdev(gid->netdev);
-	link->sll_halen = gid->roce ? 6 : 20;
-	if (!gid->roce)
-		gid_bytes(gid->gid, interface->address.room +
-			  offsetof(struct sockaddr_ll, sll_addr) + 4);
-	interface->ifaddrs.ifa_addr = (struct sockaddr *)link;
-	interface->ifaddrs.ifa_flags = gid->netdev_down ? 0 : IFF_UP | IFF_RUNNING;
+	link->sll_ifindex = (int)of->number;
+	link->sll_halen = 6;
+	new->ifaddrs.ifa_addr = (struct sockaddr *)link;
+	if (!of->hardware || sscanf(of->hardware, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx", &bytes[0],
+				    &bytes[1], &bytes[2], &bytes[3], &bytes[4], &bytes[5]) == 6)
+		return;
+	link->sll_halen = 20;
+	memset(bytes, 0, 4);
+	gid_bytes(of->hardware, bytes + 4);
 }
 
 /* Each IPv4 address has a 24-bit network. */
-static void make_ipv4(struct fake_interface *interface)
+static void make_ipv4(struct fake_ifaddr *new)
 {
-	interface->mask.sin_family = AF_INET;
-	interface->mask.sin_addr.s_addr = htonl(0xffffff00);
-	interface->address.v4.sin_family = AF_INET;
-	interface->ifaddrs.ifa_netmask = (struct sockaddr *)&interface->mask;
+	new->mask.sin_family = AF_INET;
+	new->mask.sin_addr.s_addr = htonl(0xffffff00);
+	new->address.v4.sin_family = AF_INET;
+	new->ifaddrs.ifa_netmask = (struct sockaddr *)&new->mask;
 }
 
-/* One address for each GID: on RoCE, the GIDs are made from addresses. */
-static void add_address(struct ifaddrs **list, const struct fake_gid *gid, const char *ip_text)
+static void add_ip(struct ifaddrs **list, const char *name, bool down, const char *text)
 {
-	const char *text = ip_text ? ip_text : gid->roce ? gid->gid : NULL;
-	struct fake_interface *interface;
+	struct fake_ifaddr *new = new_ifaddr(list, name, down);
 	struct in6_addr ip;
 
-	if (!gid->netdev || !text)
-		return;
-
-	interface = new_interface(list, gid->netdev);
-	interface->ifaddrs.ifa_addr = (struct sockaddr *)&interface->address;
-	interface->ifaddrs.ifa_flags = gid->netdev_down ? 0 : IFF_UP | IFF_RUNNING;
-	if (inet_pton(AF_INET, text, &interface->address.v4.sin_addr) == 1) {
-		make_ipv4(interface);
+	new->ifaddrs.ifa_addr = (struct sockaddr *)&new->address;
+	if (inet_pton(AF_INET, text, &new->address.v4.sin_addr) == 1) {
+		make_ipv4(new);
 		return;
 	}
 	if (inet_pton(AF_INET6, text, &ip) != 1)
 		abort();
-	interface->address.v6.sin6_family = AF_INET6;
-	interface->address.v6.sin6_addr = ip;
+	new->address.v6.sin6_family = AF_INET6;
+	new->address.v6.sin6_addr = ip;
 	if (!IN6_IS_ADDR_V4MAPPED(&ip))
 		return;
-	memset(&interface->address, 0, sizeof(interface->address));
-	make_ipv4(interface);
-	memcpy(&interface->address.v4.sin_addr, ip.s6_addr + 12, 4);
+	memset(&new->address, 0, sizeof(new->address));
+	make_ipv4(new);
+	memcpy(&new->address.v4.sin_addr, ip.s6_addr + 12, 4);
+}
+
+static void add_link_of_gid(struct ifaddrs **list, const struct fake_gid *gid)
+{
+	const struct fake_interface interface = {
+		.name = gid->netdev, .number = index_of_netdev(gid->netdev),
+		.down = gid->netdev_down, .hardware = gid->roce ? NULL : gid->gid,
+	};
+
+	add_link(list, &interface);
+}
+
+/* One address for each GID: on RoCE, the GIDs are made from addresses. */
+static void add_ip_of_gid(struct ifaddrs **list, const struct fake_gid *gid, const char *ip_text)
+{
+	const char *text = ip_text ? ip_text : gid->roce ? gid->gid : NULL;
+
+	if (gid->netdev && text)
+		add_ip(list, gid->netdev, gid->netdev_down, text);
 }
 
 static void add_addresses(struct ifaddrs **list)
@@ -900,28 +928,49 @@ static void add_addresses(struct ifaddrs **list)
 		for (p = 0; p < FAKE_PORTS; p++) {
 			port = &fake_verbs.devices[d].ports[p];
 			for (g = 0; g < port->gid_count; g++)
-				add_address(list, &port->gids[g], port->ips[g]);
+				add_ip_of_gid(list, &port->gids[g], port->ips[g]);
 		}
+	}
+}
+
+static void add_interfaces_of_gids(struct ifaddrs **list)
+{
+	struct fake_netdevs netdevs;
+
+	new_ifaddr(list, "tun0", true);		/* some have no address at all */
+	find_netdevs(&netdevs);
+	while (netdevs.count--)
+		add_link_of_gid(list, netdevs.by_name[netdevs.count]);
+	add_addresses(list);
+}
+
+/* Backwards, so that the list has the order of the description. */
+static void add_interfaces(struct ifaddrs **list)
+{
+	const struct fake_interface *each;
+	int i, a;
+
+	for (i = fake_verbs.interface_count - 1; i >= 0; i--) {
+		each = &fake_verbs.interfaces[i];
+		for (a = FAKE_ADDRESSES - 1; a >= 0; a--)
+			if (each->addresses[a])
+				add_ip(list, each->name, each->down, each->addresses[a]);
+		add_link(list, each);
 	}
 }
 
 int getifaddrs(struct ifaddrs **list)
 {
 	int error = called("getifaddrs");
-	struct fake_netdevs netdevs;
-	const struct fake_gid *gid;
 
 	if (error)
 		return minus_one_with(error);
 
 	*list = NULL;
-	new_interface(list, "tun0");		/* some have no address at all */
-	find_netdevs(&netdevs);
-	while (netdevs.count--) {
-		gid = netdevs.by_name[netdevs.count];
-		fill_interface(new_interface(list, gid->netdev), gid);
-	}
-	add_addresses(list);
+	if (fake_verbs.interface_count)
+		add_interfaces(list);
+	else
+		add_interfaces_of_gids(list);
 	return 0;
 }
 
@@ -931,7 +980,7 @@ void freeifaddrs(struct ifaddrs *list)
 
 	for (; list; list = next) {
 		next = list->ifa_next;
-		free(CONTAINER(list, struct fake_interface, ifaddrs));
+		free(CONTAINER(list, struct fake_ifaddr, ifaddrs));
 	}
 }
 
@@ -1091,6 +1140,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *verbs, int cqe, void *data,
 	if (channel)
 		use(channel_object(channel), 1);
 	cq->cq.cq_context = data;
+	cq->vector = vector;
 	cq->cq.cqe = (int)power_of_two((uint32_t)cqe + 1) - 1;
 	if (cq->cq.cqe > max)
 		cq->cq.cqe = max;
@@ -1332,6 +1382,27 @@ static int above(int mask, int bit, int value, int limit)
 	return (mask & bit) && value > limit;
 }
 
+/* Are fewer than @reads left of what all queue pairs of this device may answer together? */
+static bool reads_are_used_up(const struct fake_qp *qp, int reads)
+{
+	const struct fake_device *device = described(qp->qp.context);
+	const struct object *object;
+	const struct fake_qp *other;
+	int used = reads;
+
+	if (!reads || !device->attr.max_res_rd_atom)
+		return false;
+	pthread_mutex_lock(&lock);
+	for (object = objects; object; object = object->next) {
+		other = CONTAINER(object, struct fake_qp, object);
+		if (object->count == &fake_verbs.qps && other != qp &&
+		    described(other->qp.context) == device)
+			used += other->attr.max_dest_rd_atomic;
+	}
+	pthread_mutex_unlock(&lock);
+	return used > device->attr.max_res_rd_atom;
+}
+
 static int check_limits(const struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const struct fake_device *device = described(qp->qp.context);
@@ -1349,6 +1420,8 @@ static int check_limits(const struct fake_qp *qp, const struct ibv_qp_attr *attr
 	    above(mask, IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic,
 		  device->attr.max_qp_rd_atom) ||
 	    above(mask, IBV_QP_TIMEOUT, attr->timeout, 31))
+		return EINVAL;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && reads_are_used_up(qp, attr->max_dest_rd_atomic))
 		return EINVAL;
 	return 0;
 }
@@ -1436,6 +1509,11 @@ const struct fake_modify *fake_verbs_last_modify(const struct ibv_qp *qp)
 			return &fake_verbs.modified[i % FAKE_HISTORY];
 
 	return NULL;
+}
+
+int fake_verbs_vector(struct ibv_cq *cq)
+{
+	return CONTAINER(cq, struct fake_cq, cq)->vector;
 }
 
 void fake_verbs_set_state(struct ibv_qp *qp, enum ibv_qp_state state)

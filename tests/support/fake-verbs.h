@@ -7,7 +7,8 @@
  * address vectors, limits, EBUSY), counts open objects, can fail any call, and records what it was
  * told.
  *
- * It also answers getifaddrs(3): the interfaces are those of the GID tables.
+ * It also answers getifaddrs(3): the interfaces are those of the GID tables, unless a test
+ * describes others.
  *
  * Usual course of a test:
  *
@@ -16,6 +17,8 @@
  * 	fake_verbs_fail("ibv_create_cq", 1, ENOMEM);	arm a failure
  * 	... call the library ...
  * 	assert_int_equal(fake_verbs.open, 0);
+ *
+ * tests/support/fake-world.h describes whole machines by text.
  */
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H
@@ -32,6 +35,8 @@
 #define FAKE_PKEYS 16
 #define FAKE_FAILURES 8
 #define FAKE_EVENTS 8
+#define FAKE_INTERFACES 64
+#define FAKE_ADDRESSES 4
 #define FAKE_WRS 64
 #define FAKE_SGES 4
 #define FAKE_INLINE 256
@@ -49,6 +54,16 @@ struct fake_gid {
 	bool netdev_down;		/* without IFF_UP and IFF_RUNNING */
 	int error;			/* reading fails with this errno */
 	int ah_error;			/* address handles and RTR from this GID fail with it */
+	uint32_t number;		/* the kernel's interface number; 0: that of netdev */
+};
+
+/* An interface that this process sees. */
+struct fake_interface {
+	const char *name;
+	uint32_t number;		/* 1 or more */
+	bool down;			/* without IFF_UP and IFF_RUNNING */
+	const char *hardware;		/* "02:00:00:00:00:01"; of IPoIB: its GID, "fe80::7" */
+	const char *addresses[FAKE_ADDRESSES];	/* "10.0.0.1", "fe80::1" */
 };
 
 struct fake_port {
@@ -71,7 +86,8 @@ struct fake_device {
 	enum ibv_node_type node_type;
 	enum ibv_transport_type transport;
 	const char *ibdev_path;		/* sysfs folder; NULL: derived from the GID table */
-	struct ibv_device_attr attr;	/* limits, vendor_id, atomic_cap, phys_port_cnt */
+	struct ibv_device_attr attr;	/* limits, vendor_id, atomic_cap, phys_port_cnt; RTR takes
+					   from max_res_rd_atom, if that is not 0 */
 	uint32_t max_inline;		/* ibv_create_qp fails with inline_error above it */
 	int inline_error;
 	int open_error;			/* ibv_open_device fails with this errno */
@@ -126,6 +142,10 @@ struct fake_verbs {
 	struct ibv_async_event events[FAKE_EVENTS];	/* for ibv_get_async_event */
 	int event_count;
 	int acked_events;
+
+	/* If there is one, getifaddrs(3) returns these instead of those of the GID tables. */
+	struct fake_interface interfaces[FAKE_INTERFACES];
+	int interface_count;
 
 	/*
 	 * Called first by every function, with its name, so that a test can change things
@@ -196,6 +216,9 @@ const struct fake_wr *fake_verbs_posted(size_t back);
 
 /* Changes the state as a device would by itself: to ERR after a failed transfer. */
 void fake_verbs_set_state(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* The completion vector with which a queue was created. */
+int fake_verbs_vector(struct ibv_cq *cq);
 
 /*
  * Appends a completion for ibv_poll_cq(3), which returns it once.  If the queue is armed and

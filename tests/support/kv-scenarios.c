@@ -13,6 +13,9 @@
 #define SET(k, v) { .verb = BEEST_KV_SET, .key = (k), .value = (v), .size = strlen(v), .ttl = TTL }
 #define ADD(k, v) { .verb = BEEST_KV_ADD, .key = (k), .value = (v), .size = strlen(v), .ttl = TTL }
 #define DELETE(k) { .verb = BEEST_KV_DELETE, .key = (k) }
+#define APPEND(k, v) { .verb = BEEST_KV_APPEND, .key = (k), .value = (v), .size = strlen(v) }
+#define CAS(k, v) { .verb = BEEST_KV_CAS, .key = (k), .value = (v), .size = strlen(v), \
+	.ttl = TTL, .answered = true }
 #define INCR(k) { .verb = BEEST_KV_INCR, .key = (k), .answered = true }
 
 /* ANSWERED: all writes are answered.  LAZY: the request is lazy. */
@@ -26,6 +29,7 @@ static struct beest_kv_write opening = {
 static struct beest_kv_request request;
 static struct beest_kv_value values[8];
 static struct beest_kv_write *const none;
+static bool wants_uniques;
 
 /* @keys ends with NULL. */
 static int ask(const struct kv_stage *stage, unsigned int flags, struct beest_kv_write *writes,
@@ -42,6 +46,7 @@ static int ask(const struct kv_stage *stage, unsigned int flags, struct beest_kv
 	request = (struct beest_kv_request){
 		.lazy = flags & LAZY, .writes = writes, .write_count = write_count,
 		.opening = &opening, .keys = keys, .key_count = count, .values = values,
+		.uniques = wants_uniques,
 	};
 	ret = beest_kv_run(stage->kv, &request, 1, beest_clock_deadline(60 * BEEST_SECOND), NULL);
 	assert_int_equal(request.ret, ret);
@@ -145,6 +150,64 @@ static void answers_of_writes(const struct kv_stage *stage)
 	assert_int_equal(READ("epoch", "a", "b"), 0);
 	value_is(1, NULL);
 	value_is(2, "");
+}
+
+/* A key that is absent stays so. */
+static void appending(const struct kv_stage *stage)
+{
+	struct beest_kv_write writes[] = {
+		APPEND("a", "lost"), ADD("a", ""), APPEND("a", "1"), ADD("a", ""),
+		APPEND("a", "22"), APPEND("b", "x"),
+	};
+
+	assert_int_equal(ASK(0, writes, "epoch", "a", "b"), 0);
+	value_is(1, "122");
+	value_is(2, NULL);
+	assert_int_equal(ASK(ANSWERED, writes, "epoch"), 0);
+	assert_int_equal(writes[0].ret, 0);
+	assert_int_equal(writes[5].ret, -ENOENT);
+	assert_int_equal(READ("epoch", "a"), 0);
+	value_is(1, "122lost122");
+}
+
+/* The value is set only if nobody has written it since it was read. */
+static void comparing(const struct kv_stage *stage)
+{
+	struct beest_kv_write first[] = { SET("a", "1") }, cas[] = { CAS("a", "2") };
+	struct beest_kv_write append[] = { APPEND("a", "x") }, delete[] = { DELETE("a") };
+	uint64_t unique;
+
+	assert_int_equal(ASK(0, first, "epoch", "a"), 0);
+	assert_int_equal(values[1].unique, 0);
+	wants_uniques = true;
+	assert_int_equal(READ("epoch", "a", "b"), 0);
+	wants_uniques = false;
+	value_is(1, "1");
+	value_is(2, NULL);
+	unique = cas[0].unique = values[1].unique;
+	assert_int_not_equal(unique, 0);
+	assert_int_equal(ASK(0, cas, "epoch", "a"), 0);
+	assert_int_equal(cas[0].ret, 0);
+	value_is(1, "2");
+	assert_int_equal(values[1].unique, 0);
+	assert_int_equal(ASK(0, cas, "epoch", "a"), 0);
+	assert_int_equal(cas[0].ret, -EEXIST);
+	value_is(1, "2");
+
+	wants_uniques = true;
+	assert_int_equal(ASK(0, append, "epoch", "a"), 0);
+	wants_uniques = false;
+	cas[0].unique = values[1].unique;
+	assert_int_equal(ASK(0, append, "epoch"), 0);
+	assert_int_equal(ASK(0, cas, "epoch", "a"), 0);
+	assert_int_equal(cas[0].ret, -EEXIST);
+	value_is(1, "2xx");
+	assert_int_equal(ASK(0, delete, "epoch"), 0);
+	assert_int_equal(ASK(0, cas, "epoch", "a"), 0);
+	assert_int_equal(cas[0].ret, -ENOENT);
+	value_is(1, NULL);
+	assert_int_equal(READ("epoch"), 0);
+	assert_false(request.fresh);
 }
 
 /* Between quiet writes, over a new and over a used connection. */
@@ -380,6 +443,7 @@ static void probing(const struct kv_stage *stage)
 	assert_int_equal(ASK(0, writes, "epoch"), 0);
 	assert_int_equal(beest_kv_probe(stage->kv, 0, &stats), 0);
 	assert_int_equal(stats.evictions, 0);
+	assert_true(stats.time > 0);
 	assert_false(stats.out_of_memory_is_an_error);
 }
 
@@ -395,6 +459,8 @@ const struct kv_scenario kv_scenarios[] = {
 	{ "first answers", first_answers, 0 },
 	{ "writes keep their order", writes_keep_their_order, 0 },
 	{ "answers of writes", answers_of_writes, 0 },
+	{ "appending", appending, 0 },
+	{ "comparing", comparing, 0 },
 	{ "counting", counting, 0 },
 	{ "counting what is no number", counting_what_is_no_number, 0 },
 	{ "counting unanswered", counting_unanswered, 1 },

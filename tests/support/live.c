@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "tests/support/live.h"
-#include "tests/support/make.h"
 #include "tests/support/unit.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 
 void live_open(struct live *live, int rank, int type, const char *const *options)
@@ -18,9 +18,9 @@ void live_open(struct live *live, int rank, int type, const char *const *options
 	snprintf(live->peer, sizeof(live->peer), "rank-%d", !rank);
 	EXPECT(hartebeest_open(&live->hb, options) == 0);
 	EXPECT(hartebeest_pd_create(live->hb, "pd", NULL) == 0);
-	EXPECT(hartebeest_cq_create(live->hb, "cq", 0, 0, &live->cq) == 0);
-	EXPECT(hartebeest_mr_create(live->hb, "mr", "pd", LIVE_BUFFER, LIVE_ACCESS,
-				    &live->mr) == 0);
+	EXPECT(cq_make(live->hb, "cq", 0, 0, &live->cq) == 0);
+	EXPECT(mr_make(live->hb, "mr", "pd", LIVE_BUFFER, LIVE_ACCESS,
+		       &live->mr) == 0);
 	EXPECT(qp_make(live->hb, "qp", "pd", type, "cq", "cq", &live->qp) == 0);
 	EXPECT(hartebeest_qp_init(live->hb, "qp") == 0);
 	EXPECT(live_state(live) == IBV_QPS_INIT);

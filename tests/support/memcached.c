@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/macro.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 
@@ -70,12 +71,12 @@ static int connect_undisturbed(int fd, const struct sockaddr *address, socklen_t
 	return ret;
 }
 
-static int tcp_connect(uint16_t port)
+static int tcp_connect(const struct beest_hostport *endpoint)
 {
 	struct sockaddr_in in = {
 		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(endpoint->port),
+		.sin_addr.s_addr = inet_addr(endpoint->host),
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -249,7 +250,7 @@ static void run(struct cache *cache)
 
 int cache_connect(const struct cache *cache)
 {
-	return cache->endpoint.port ? tcp_connect(cache->endpoint.port)
+	return cache->endpoint.port ? tcp_connect(&cache->endpoint)
 				    : unix_connect(cache->endpoint.host);
 }
 
@@ -321,27 +322,30 @@ static int arguments_begin(struct cache *cache)
 	return n;
 }
 
+static int launch_tcp(struct cache *cache, const char *const *arguments)
+{
+	const char *const fixed[] = {
+		"-l", cache->endpoint.host, "-p", cache->port, "-U", "0", "-t", "2",
+	};
+	int i, n = arguments_begin(cache);
+
+	snprintf(cache->port, sizeof(cache->port), "%d", cache->endpoint.port);
+	for (i = 0; i < (int)BEEST_COUNT(fixed); i++)
+		cache->arguments[n++] = fixed[i];
+	for (i = 0; arguments && arguments[i] && n < ARGUMENTS_MAX - 1; i++)
+		cache->arguments[n++] = arguments[i];
+	cache->arguments[n] = NULL;
+	return launch(cache);
+}
+
 struct cache *cache_start(const char *const *arguments)
 {
 	struct cache *cache = cache_new();
-	int i, n, tries;
+	int tries;
 
 	for (tries = 0; tries < 5; tries++) {
 		close(bind_held(&cache->endpoint, &cache->hold));
-		snprintf(cache->port, sizeof(cache->port), "%d", cache->endpoint.port);
-		n = arguments_begin(cache);
-		cache->arguments[n++] = "-l";
-		cache->arguments[n++] = "127.0.0.1";
-		cache->arguments[n++] = "-p";
-		cache->arguments[n++] = cache->port;
-		cache->arguments[n++] = "-U";
-		cache->arguments[n++] = "0";
-		cache->arguments[n++] = "-t";
-		cache->arguments[n++] = "2";
-		for (i = 0; arguments && arguments[i] && n < ARGUMENTS_MAX - 1; i++)
-			cache->arguments[n++] = arguments[i];
-		cache->arguments[n] = NULL;
-		if (launch(cache))
+		if (launch_tcp(cache, arguments))
 			return cache;
 		close(cache->hold);
 	}
@@ -349,13 +353,29 @@ struct cache *cache_start(const char *const *arguments)
 	return NULL;
 }
 
+struct cache *cache_start_at(const char *address, uint16_t port)
+{
+	struct cache *cache = cache_new();
+
+	cache->hold = -1;
+	cache->endpoint.port = port;
+	snprintf(cache->endpoint.host, sizeof(cache->endpoint.host), "%s", address);
+	snprintf(cache->endpoint.text, sizeof(cache->endpoint.text), "%s:%d", address, port);
+	if (!launch_tcp(cache, NULL))
+		give_up("memcached does not start at %s", cache->endpoint.text);
+	return cache;
+}
+
 struct cache *cache_start_unix(void)
 {
 	struct cache *cache = cache_new();
+	const char *folder = getenv("TMPDIR");
 	int n = arguments_begin(cache);
 
-	snprintf(cache->endpoint.host, sizeof(cache->endpoint.host), "%.60s/beest-%d.sock",
-		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+	if (!folder || strlen(folder) > 60)	/* the path of a socket has at most 107 bytes */
+		folder = "/tmp";
+	snprintf(cache->endpoint.host, sizeof(cache->endpoint.host), "%s/beest-%d.sock", folder,
+		 (int)getpid());
 	snprintf(cache->endpoint.text, sizeof(cache->endpoint.text), "%s",
 		 cache->endpoint.host);
 	cache->arguments[n++] = "-s";

@@ -32,6 +32,9 @@ bool cache_since(int minor);
  */
 struct cache *cache_start(const char *const *arguments);
 
+/* The same on @port of another address of loopback, "127.0.0.2". */
+struct cache *cache_start_at(const char *address, uint16_t port);
+
 /* The same on a socket in the directory of temporary files. */
 struct cache *cache_start_unix(void);
 

@@ -65,10 +65,10 @@ struct party_member *party_open(int slot, int rank, int size, const char *settin
 	fake_process++;
 	must(hartebeest_open(&member->hb, options));
 	must(hartebeest_pd_create(member->hb, "pd", NULL));
-	must(hartebeest_cq_create(member->hb, "cq", 0, 0, NULL));
+	must(cq_make(member->hb, "cq", 0, 0, NULL));
 	for (i = 0; i < PARTY_REGIONS; i++)
-		must(hartebeest_mr_register(member->hb, region_names[i], "pd", memory[slot][i],
-					    4096 * (i + 1), ACCESS, NULL));
+		must(mr_make_of(member->hb, region_names[i], "pd", memory[slot][i],
+				4096 * (i + 1), ACCESS, NULL));
 	return member;
 }
 
@@ -92,7 +92,7 @@ struct hartebeest_pair *party_pair(struct party_member *member, int peer, int ty
 	struct hartebeest_pair *pair = &member->pairs[member->count];
 	char (*names)[24] = member->names[member->count];
 
-	hartebeest_pair_preset(pair);
+	hartebeest_pair_init(pair);
 	snprintf(names[0], sizeof(names[0]), "q%d-%d", member->rank, peer);
 	snprintf(names[1], sizeof(names[1]), "%d/%d", member->rank, peer);
 	snprintf(names[2], sizeof(names[2]), "%d/%d", peer, member->rank);
@@ -101,7 +101,7 @@ struct hartebeest_pair *party_pair(struct party_member *member, int peer, int ty
 	pair->key = names[1];
 	pair->peer_key = names[2];
 	pair->regions = member->regions[member->count];
-	pair->room = PARTY_REGIONS;
+	pair->region_room = PARTY_REGIONS;
 	member->count++;
 	return pair;
 }
@@ -109,7 +109,7 @@ struct hartebeest_pair *party_pair(struct party_member *member, int peer, int ty
 void party_offer(struct hartebeest_pair *pair, uint32_t count)
 {
 	pair->offer = region_names;
-	pair->offered = count;
+	pair->offer_count = count;
 }
 
 void party_connect(void *data)

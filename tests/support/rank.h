@@ -11,7 +11,7 @@
 #include "hartebeest.h"
 
 #define RANK_PATIENCE_S 60
-#define RANK_PATIENCE "60s"		/* the preset limit of every wait */
+#define RANK_PATIENCE "60s"		/* the default limit of every wait */
 #define RANK_MORE 8
 
 struct rank_settings {

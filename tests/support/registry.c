@@ -49,6 +49,7 @@ void registry_start(void)
 	registry_stage.ttl = 600 * BEEST_SECOND;
 	registry_stage.now = crew_now();
 	beest_clock_source = &stage_clock;
+	fake_process_reset();
 	fake_kv_reset();
 	registry_server = fake_kv_server("a:1");
 }
@@ -167,6 +168,7 @@ void registry_kill(struct beest_registry *registry)
 {
 	if (!registry)
 		return;
+	fake_process_kill(beest_registry_incarnation(registry));
 	__atomic_store_n(&registry->presence.put, 0, __ATOMIC_RELAXED);
 	registry_close(registry);
 }
@@ -180,7 +182,7 @@ const char *registry_key(enum beest_record_kind kind, const char *name)
 	char *key = keys[turn++ % 8];
 
 	snprintf(key, sizeof(keys[0]), "hb1/%s/%s/%s", registry_stage.job,
-		 beest_record_word(kind), name);
+		 beest_record_row(kind)->word, name);
 	return key;
 }
 

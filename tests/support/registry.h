@@ -19,7 +19,7 @@
 #define REGISTRY_RANKS 1024
 
 struct registry_stage {
-	/* Set before registry_make(); preset by registry_start(). */
+	/* Set before registry_make(); registry_start() sets defaults. */
 	const char *servers;		/* "a:1 b:1 c:1" */
 	const char *job;
 	int64_t timeout, ttl;		/* ns */
@@ -39,7 +39,7 @@ struct registry_stage {
 extern struct registry_stage registry_stage;
 extern struct fake_kv_server *registry_server;	/* "a:1" */
 
-/* Presets, empty servers, the stage's clock.  The end kills all registries. */
+/* Defaults, empty servers, the stage's clock.  The end kills all registries. */
 void registry_start(void);
 void registry_end(void);
 

@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/barrier.h"
+#include "lib/rendezvous/message.h"
 #include "lib/rendezvous/opening.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
@@ -20,10 +21,13 @@
 
 #define PASSES 4
 
+#define BARRIERS 3
+static const char *const barriers[BARRIERS] = { "a", "b", "c" };
+
 struct rank {
 	struct beest_registry *registry;
 	struct beest_roll roll;
-	struct beest_barrier *barrier[2];	/* by the last letter of the name */
+	struct beest_barrier *barrier[BARRIERS];	/* by the last letter of the name */
 	int rank, size;
 	const char *names;		/* of the passes, for example "aab" */
 	int64_t delay;			/* before the first pass */
@@ -79,17 +83,18 @@ static void count_last(void)
 }
 
 /*
- * A rank that polls for a missing gate asks only for the gate and the epoch; in a large job also
- * for the counter and the roll.
+ * A rank that polls for a missing gate asks only for the gate and the epoch; in a roll call also
+ * for the starts of its rank, and in a large job for the counter and the roll.
  */
 static void count_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
-	size_t count = request->key_count;
+	bool meets = request->key_count > 2 && strstr(request->keys[2], "/starts/");
+	size_t count = request->key_count - meets;
 
 	count_last();
 	last.kv = kv;
 	last.polls = !request->write_count &&
-		     (count == 2 || (count <= 4 && strstr(request->keys[2], "/count")));
+		     (count == 2 || (count <= 4 && strstr(request->keys[2 + meets], "/count")));
 	last.reads_all = request->key_count > (size_t)last.size && !last.polls;
 	last.readers += last.reads_all;
 }
@@ -116,22 +121,24 @@ static struct rank *rank_make(int slot, int number, int size, const char *names)
 	rank->registry->interrupt = rank_dies;
 	rank->registry->data = rank;
 	beest_roll_start(&rank->roll);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < BARRIERS; i++) {
 		rank->barrier[i] = beest_table_new(&beest_barrier_kind);
 		assert_non_null(rank->barrier[i]);
-		rank->barrier[i]->node.name = (char *)(i ? "b" : "a");
+		rank->barrier[i]->node.name = (char *)barriers[i];
 	}
 	return rank;
 }
 
 static void rank_free(struct rank *rank, bool killed)
 {
+	size_t i;
+
 	if (!rank->registry)
 		return;
 	(killed ? registry_kill : registry_close)(rank->registry);
 	rank->registry = NULL;
-	free(rank->barrier[0]);
-	free(rank->barrier[1]);
+	for (i = 0; i < BARRIERS; i++)
+		free(rank->barrier[i]);
 	beest_roll_end(&rank->roll);
 }
 
@@ -250,7 +257,8 @@ static void cost_check(const struct rank *rank, int pass, uint64_t keys)
 }
 
 /*
- * The first pass includes the first publication (4 keys more) and has two phases.  Looks that only
+ * The first pass includes the first publication (4 keys more, and 3 by which the process begins),
+ * has two phases, and reads the starts in each look.  Looks that only
  * poll are counted separately.  More than 16 ranks also ask for the counter.  In each phase one
  * rank reads all records, and at most one more does because its number was the last.
  */
@@ -267,7 +275,7 @@ static void many(int size)
 	all_have(size, 4);
 	for (i = 0; i < size; i++)
 		for (pass = 0; pass < 4; pass++)
-			cost_check(&ranks[i], pass, (pass == 0 ? 4 + 12 : pass == 2 ? 4 : 5) +
+			cost_check(&ranks[i], pass, (pass == 0 ? 4 + 3 + 14 : pass == 2 ? 4 : 5) +
 				   (size > 16));
 	if (size > 4)
 		assert_in_range(last.readers, 5, 5 * 2);
@@ -491,9 +499,9 @@ static void leftovers_have_other_settings(void **state)
 	ranks[1].names = "";
 	registry_run();
 	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(ranks[0].error, "after 3 s: 1 of 2 ranks is not here: rank 1 "));
+	assert_non_null(strstr(ranks[0].error, "after 3 s: 1 of 2 ranks has not arrived: rank 1 "));
 	assert_non_null(strstr(ranks[0].error, "; rank 1 on "));
-	assert_non_null(strstr(ranks[0].error, " (3 ranks) had other participants"));
+	assert_non_null(strstr(ranks[0].error, " (3 ranks) had another set of participants"));
 	assert_non_null(strstr(ranks[0].error, "; server a:1 answers; "));
 }
 
@@ -503,12 +511,64 @@ static void one_stays_away(void **state)
 	(void)state;
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	ranks_make(3, "ab");
-	ranks[2].names = "a";
+	ranks[2].names = "ac";
 	registry_run();
 	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(ranks[0].error, "barrier 'b', pass 1: after 3 s: 1 of 3 ranks is "
-			       "not here: rank 2 (key hb1/job/barrier/"));
+	assert_non_null(strstr(ranks[0].error, "barrier 'b', pass 1: after 3 s: 1 of 3 ranks has "
+			       "not arrived: rank 2 (key hb1/job/barrier/"));
 	assert_non_null(strstr(ranks[0].error, "/b/2, not there; it began as rank 2 on "));
+	assert_non_null(strstr(ranks[0].error, ", which last waited for barrier 'c'); server "));
+	ranks_free(true);
+}
+
+static void wait_elsewhere(void *data)
+{
+	beest_message_wait(data, "m", NULL, 0, NULL, REGISTRY_LIMIT(0));
+}
+
+/* It has not even come to the roll call, but is no stranger. */
+static void one_waits_for_a_message(void **state)
+{
+	(void)state;
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	ranks_make(3, "a");
+	ranks[1].names = ranks[2].names = "";
+	crew_start(wait_elsewhere, registry_make(2, 3));
+	registry_run();
+	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(ranks[0].error, ": rank 1 (key hb1/job/barrier/-/-/1, never seen), "
+			       "rank 2 (key hb1/job/barrier/-/-/2, not there; it began as rank 2 "
+			       "on "));
+	assert_non_null(strstr(ranks[0].error, ", which last waited for message 'm'); server a:1 "
+			       "answers; HARTEBEEST_JOB "));
+	ranks_free(true);
+	ranks_make(2, "a");
+	ranks[1].names = "";
+	crew_start(wait_elsewhere, registry_make(1, 2));
+	registry_run();
+	assert_null(strstr(ranks[0].error, "HARTEBEEST_JOB"));
+	ranks_free(true);
+}
+
+static void empty_later(void *data)
+{
+	crew_pass(BEEST_SECOND);
+	fake_kv_flush(data);
+}
+
+/* Rank 2 may have come, too, before the server lost its record. */
+static void one_that_may_have_been_here(void **state)
+{
+	(void)state;
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	ranks_make(3, "ab");
+	ranks[2].names = "a";
+	crew_start(empty_later, server);
+	registry_run();
+	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(ranks[0].error, "; server a:1 answers; meanwhile it lost its "
+			       "contents; others store theirs again in their next call, so a "
+			       "missing one may have been here"));
 	ranks_free(true);
 }
 
@@ -531,15 +591,73 @@ static void leftovers_are_missing(void **state)
 		ranks[1].delay = delay;
 		registry_run();
 		for (i = 0; i < 2; i++) {
-			if (!strstr(ranks[i].error, "2 of 4 ranks are not here: rank 2 "))
+			if (!strstr(ranks[i].error, "2 of 4 ranks have not arrived: rank 2 "))
 				print_error("%d ms later: %s\n", (int)(delay / BEEST_MS),
 					    ranks[i].error);
 			assert_int_equal(ranks[i].ret, -ETIMEDOUT);
 			assert_non_null(strstr(ranks[i].error,
-					       "after 4 s: 2 of 4 ranks are not here: rank 2 "));
+					       "after 4 s: 2 of 4 ranks have not arrived: rank "));
 		}
 		ranks_free(true);
 	}
+}
+
+/* Rank 2 is held up twice in the pass after @passed: at its request @at, and for long after it. */
+static struct {
+	int passed, at, requests;
+	int64_t late;
+} stuck;
+
+static int64_t hold_rank_2(const struct beest_kv *kv)
+{
+	if (rank_of(kv) != &ranks[2] || ranks[2].passed != stuck.passed)
+		return 0;
+	stuck.requests++;
+
+	return stuck.requests > stuck.at ? 20 * BEEST_SECOND :
+	       stuck.requests == stuck.at ? stuck.late : 0;
+}
+
+/* True: it has passed although nobody opened the gate for it. */
+static bool passed_at_last(const struct rank *rank)
+{
+	const char *error = rank->error;
+
+	if (rank->ret == 0 || strstr(error, ": after 3 s: 1 of 3 ranks has not arrived: rank 2 "))
+		return rank->ret == 0 && rank->ended - rank->came >= 3 * BEEST_SECOND;
+	if (stuck.passed || !strstr(error, ": after 3 s: all ranks have arrived in the "
+					  "meantime, but the last steps need more time: call "
+					  "again"))
+		fail_msg("rank %d, pass %d: %s", rank->rank, stuck.passed + 1, error);
+
+	return false;
+}
+
+/*
+ * The last rank stores a record just before the limit of others, and is held up before it can open
+ * the gate.  Once it is here, nobody names it; and where all records are there, the others pass.
+ */
+static void the_last_one_is_held_up_at_the_gate(void **state)
+{
+	int at_last[2] = { 0, 0 };
+
+	(void)state;
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	for (stuck.passed = 0; stuck.passed < 2; stuck.passed++)
+		for (stuck.at = 1; stuck.at <= 6; stuck.at++)
+			for (stuck.late = 2800 * BEEST_MS; stuck.late < 3 * BEEST_SECOND;
+			     stuck.late += 10 * BEEST_MS) {
+				ranks_make(3, stuck.passed ? "aa" : "a");
+				stuck.requests = 0;
+				fake_kv.hold = hold_rank_2;
+				registry_run();
+				fake_kv.hold = NULL;
+				at_last[stuck.passed] += passed_at_last(&ranks[0]) +
+							passed_at_last(&ranks[1]);
+				ranks_free(true);
+			}
+	assert_true(at_last[0] > 0);
+	assert_true(at_last[1] > 0);
 }
 
 /* ----------------------------------------------------------- ranks that go and come --- */
@@ -1105,7 +1223,7 @@ static void a_server_that_falls_silent(void **state)
 			 * Unless the server fell silent only when asked about the missing
 			 * rank.
 			 */
-			told &= !strstr(ranks[i].error, "1 of 4 ranks is not here");
+			told &= !strstr(ranks[i].error, "1 of 4 ranks has not arrived");
 			assert_int_equal(ranks[i].ret, told ? -EHOSTDOWN : -ETIMEDOUT);
 			assert_in_range(ranks[i].ended - ranks[i].came, BEEST_SECOND,
 					2 * BEEST_SECOND);
@@ -1245,7 +1363,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_stays_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_waits_for_a_message, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_may_have_been_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_are_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_last_one_is_held_up_at_the_gate, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(killed_before_the_roll_call_is_complete, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(scripts, setup, teardown),

@@ -244,19 +244,34 @@ static void test_clock_is_settable(void **state)
 }
 
 /* How long one sleep takes, @elapsed after the start and @since after the last progress. */
-static int64_t pause_of(size_t keys, int64_t elapsed, int64_t since)
+static int64_t sleep_of(size_t keys, int64_t elapsed, int64_t since, bool steady)
 {
 	struct beest_backoff backoff;
 	int64_t before;
 
 	beest_clock_backoff_start(&backoff, 2);
 	backoff.keys = keys;
+	backoff.steady = steady;
 	set_now += elapsed - since;
 	beest_clock_backoff_progress(&backoff);
 	set_now += since;
 	before = set_now;
 	beest_clock_backoff_sleep(&backoff, INT64_MAX);
 	return set_now - before;
+}
+
+static int64_t pause_of(size_t keys, int64_t elapsed, int64_t since)
+{
+	return sleep_of(keys, elapsed, since, false);
+}
+
+static void test_steady_pauses_do_not_grow(void **state)
+{
+	const int64_t late = 16 * BEEST_MS;
+	int64_t pause = sleep_of(1, late, late, true);
+
+	(void)state;
+	assert_true(pause >= 37 * BEEST_US && pause <= 63 * BEEST_US);
 }
 
 static void test_few_keys_are_asked_for_eagerly(void **state)
@@ -324,6 +339,8 @@ int main(void)
 		cmocka_unit_test(test_signals_do_not_shorten),
 		cmocka_unit_test_setup_teardown(test_clock_is_settable, set_clock, free_clock),
 		cmocka_unit_test_setup_teardown(test_seeds_differ, set_clock, free_clock),
+		cmocka_unit_test_setup_teardown(test_steady_pauses_do_not_grow, set_clock,
+						free_clock),
 		cmocka_unit_test_setup_teardown(test_few_keys_are_asked_for_eagerly, set_clock,
 						free_clock),
 		cmocka_unit_test_setup_teardown(test_nobody_is_eager_unasked, set_clock,

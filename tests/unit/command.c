@@ -20,6 +20,8 @@
 
 #include <json-c/json.h>
 
+#include "lib/base/memlock.h"
+#include "lib/verbs/node.h"
 #include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
 #include "tools/file.h"
@@ -68,6 +70,11 @@ static void wrong_words(void **state)
 	REFUSES("unknown command 'zzzzzzzz'\n");
 	assert_int_equal(RUN("--option", "exchange.ttl=1h", "keys"), STATUS_USAGE);
 	REFUSES("'--option' comes before the command: options follow it\n");
+	assert_int_equal(RUN("--ttl=1h", "msg"), STATUS_USAGE);
+	REFUSES("'--ttl=1h' comes before the command: ");
+	assert_int_equal(RUN("-v"), STATUS_USAGE);
+	REFUSES("hartebeest: unknown option '-v': without a command, there are --help and "
+		"--version\n");
 	assert_int_equal(RUN("in\nfo\033[2J"), STATUS_USAGE);
 	REFUSES("unknown command 'in\\x0afo\\x1b[2J'");
 	assert_int_equal(RUN(""), STATUS_USAGE);
@@ -90,6 +97,12 @@ static void wrong_options(void **state)
 	REFUSES("--option needs a value: --option SECTION.KEY=VALUE");
 	assert_int_equal(RUN("info", "now"), STATUS_USAGE);
 	REFUSES("hartebeest info: too many arguments");
+	assert_int_equal(RUN("run", "-np", "4", "true"), STATUS_USAGE);
+	REFUSES("-n: 'p' is not a number from 1 to 4096; did you mean -n 4?\n");
+	assert_int_equal(RUN("run", "-np", "true"), STATUS_USAGE);
+	REFUSES("-n: 'p' is not a number from 1 to 4096\n");
+	assert_int_equal(RUN("run", "4", "true"), STATUS_USAGE);
+	REFUSES("hartebeest run: the number of ranks is missing: -n 4\n");
 	assert_int_equal(RUN("info", "--", "--json"), STATUS_USAGE);
 	REFUSES("too many arguments");
 	assert_int_equal(RUN("info", "-odevice.nmae=fake0"), STATUS_USAGE);
@@ -133,11 +146,13 @@ static void a_port(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN("info"), STATUS_GOOD);
-	SAYS("  OK    fake0:1       active   RoCE        mtu 1024 of 4096  eth0  p_keys 0xffff\n");
+	SAYS("  OK    fake0:1       active   RoCE        mtu 1024 of 4096  eth0  p_keys 0xffff  "
+	     "firmware 1.0\n");
 	SAYS("  OK    gid 3         ::ffff:10.0.0.1, RoCE v2, eth0 was chosen by auto\n");
 	SAYS("  --    gid 2         ::ffff:10.0.0.1, RoCE v1, eth0 (RoCE v1)\n");
 	SAYS("  OK    chosen        port fake0:1");
-	SAYS("\n\nsettings that are not preset\n  --    none          all are preset; ");
+	SAYS("\n\nsettings that differ from their defaults\n"
+	     "  --    none          all are default; ");
 	assert_string_equal(talk.err, "");
 }
 
@@ -153,6 +168,9 @@ static void two_kinds_of_ports(void **state)
 	second->name = "fake1";
 	second->ports[0].state = IBV_PORT_DOWN;
 	assert_int_equal(RUN("info"), STATUS_GOOD);
+	assert_memory_equal(talk.out, "OK    ", 6);
+	SAYS(" is usable: port fake0:1");
+	SAYS("; GID index 0: fe80::7");
 	SAYS("  OK    fake0:1       active   InfiniBand  mtu 4096 of 4096  lid 7 ");
 	SAYS("  OK    gid 0         fe80::7");
 	SAYS("  --    fake1:1       down     RoCE ");
@@ -164,7 +182,7 @@ static void two_kinds_of_ports(void **state)
 	second->ports[0].state = IBV_PORT_ACTIVE;
 	assert_int_equal(RUN("info", "-o", "device.name=fake1"), STATUS_GOOD);
 	SAYS("  OK    chosen        port fake1:1");
-	SAYS("device.name                     fake1  from argument; preset (not given)");
+	SAYS("device.name                     fake1  from argument; default (not given)");
 	assert_int_equal(RUN("info", "--json"), STATUS_GOOD);
 	SAYS("\"link\": \"infiniband\"");
 	SAYS("\"link\": \"ethernet\"");
@@ -181,17 +199,7 @@ static void a_port_that_waits(void **state)
 	assert_int_equal(RUN("info"), STATUS_FAILED);
 	SAYS("  --    fake0:1       initializing InfiniBand ");
 	SAYS("        -> a subnet manager must run on this network");
-	SAYS("  FAIL  none ");
-}
-
-static void a_device_that_cannot_be_opened(void **state)
-{
-	(void)state;
-	fake_verbs.devices[0].open_error = EACCES;
-	assert_int_equal(RUN("info"), STATUS_FAILED);
-	SAYS("  FAIL  fake0         Permission denied\n        -> give this user /dev/infiniband/");
-	fake_verbs_fail("ibv_get_device_list", 0, ENOSYS);
-	assert_int_equal(RUN("info"), STATUS_FAILED);
+	SAYS(" is not usable: no port can be chosen\n\n");
 	SAYS("  FAIL  none ");
 }
 
@@ -220,12 +228,12 @@ static void every_option(void **state)
 	assert_int_equal(RUN("info", "--options", "-o", "qp_attr.uc:traffic_class=3", "-o",
 			     "qp_attr.timeout=10"), STATUS_GOOD);
 	SAYS("  OK    exchange.timeout                10s  from environment HARTEBEEST_TIMEOUT; "
-	     "preset 30s\n        limit of every wait for a server or a peer [1ms..30d]  "
+	     "default 30s\n        limit of every wait for a server or a peer [1ms..30d]  "
 	     "HARTEBEEST_TIMEOUT\n");
 	SAYS("  OK    qp_attr.timeout                 10 = 4.19 ms; with 7 retries a dead peer "
-	     "shows after 0.034 s or more  from argument; preset 14\n");
+	     "shows after 0.034 s or more  from argument; default 14\n");
 	SAYS("  --    qp_attr.rc:traffic_class        0\n");
-	SAYS("  OK    qp_attr.uc:traffic_class        3  from argument; preset 0\n");
+	SAYS("  OK    qp_attr.uc:traffic_class        3  from argument; default 0\n");
 	SAYS("  --    qp_attr.min_rnr_timer           12 = 0.64 ms\n");
 	setenv("HARTEBEEST_EXC_PASSWORD", "opensesame", 1);
 	assert_int_equal(RUN("info", "--options", "--json"), STATUS_GOOD);
@@ -247,25 +255,9 @@ static void no_port(void **state)
 	SAYS("memlock");
 }
 
-/* One cause is reported once, whether no device exists or the only one cannot be opened. */
-static void one_failure_of_one_cause(void **state)
-{
-	(void)state;
-	fake_verbs.devices[0].open_error = EACCES;
-	assert_int_equal(RUN("doctor"), STATUS_FAILED);
-	SAYS("fake0         Permission denied");
-	SAYS("\n\n1 failure, ");
-	fake_verbs.device_count = 0;
-	assert_int_equal(RUN("doctor"), STATUS_FAILED);
-	SAYS("        -> load the adapter's driver (");
-	SAYS("modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0 (hartebeest(7), "
-	     "Soft-RoCE)");
-	SAYS("\n\n1 failure, ");
-}
-
 /* ------------------------------------------------- a kernel made by the test --- */
 
-static char kernel[] = "/tmp/hartebeest-kernel.XXXXXX";
+static char kernel[] = "/tmp/hartebeest-kernel.XXXXXX", proc[64], nodes[64];
 
 static void kernel_has(const char *path, const char *text)
 {
@@ -297,9 +289,14 @@ static int kernel_setup(void **state)
 	strcpy(strrchr(kernel, '.'), ".XXXXXX");
 	assert_non_null(mkdtemp(kernel));
 	file_root = kernel;
+	snprintf(proc, sizeof(proc), "%s/proc/self", kernel);
+	snprintf(nodes, sizeof(nodes), "%s/dev/infiniband", kernel);
+	beest_memlock_proc = proc;
+	beest_node_folder = nodes;
 	kernel_has("/sys/class/infiniband/fake0", "");
 	kernel_has("/sys/class/infiniband_verbs/uverbs0/ibdev", "fake0\n");
 	kernel_has("/dev/infiniband/uverbs0", "");
+	kernel_has("/dev/infiniband/uverbs-fake0", "");
 	kernel_has("/proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
 	return setup(state);
 }
@@ -314,7 +311,73 @@ static int kernel_teardown(void **state)
 {
 	(void)state;
 	file_root = "";
+	beest_memlock_proc = "/proc/self";
+	beest_node_folder = "/dev/infiniband";
 	return nftw(kernel, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void a_device_that_cannot_be_opened(void **state)
+{
+	(void)state;
+	fake_verbs.devices[0].open_error = EACCES;
+	assert_int_equal(RUN("info"), STATUS_FAILED);
+	SAYS("  FAIL  fake0         device fake0 cannot be opened: Permission denied\n"
+	     "        -> give this user /dev/infiniband/");
+	SAYS("        -> see the device above\n");
+	fake_verbs_fail("ibv_get_device_list", 0, ENOSYS);
+	assert_int_equal(RUN("info"), STATUS_FAILED);
+	SAYS("  FAIL  none ");
+}
+
+/* One cause is reported once, whether no device exists or the only one cannot be opened. */
+static void one_failure_of_one_cause(void **state)
+{
+	(void)state;
+	fake_verbs.devices[0].open_error = EACCES;
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("  FAIL  fake0         device fake0 cannot be opened: Permission denied\n");
+	SAYS("  --    choice        none, for the reason above\n");
+	SAYS(": 1 failure, ");
+	assert_memory_equal(talk.out, "FAIL  ", 6);
+	fake_verbs.device_count = 0;
+	kernel_lacks("/sys/class/infiniband_verbs/uverbs0/ibdev");
+	kernel_lacks("/sys/class/infiniband_verbs/uverbs0");
+	kernel_lacks("/sys/class/infiniband/fake0");
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("        -> load the adapter's driver (");
+	SAYS("modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0 (hartebeest(7), "
+	     "Soft-RoCE)");
+	SAYS(": 1 failure, ");
+	SAYS(": kernel");
+}
+
+/* Equal nodes say the same, and only what is not OK. */
+static void a_quiet_doctor(void **state)
+{
+	char host[80] = "";
+
+	(void)state;
+	gethostname(host, sizeof(host) - 1);
+	kernel_lacks("/sys/class/infiniband/fake0");
+	kernel_has("/sys/class/infiniband/fake0/ports/1/counters/symbol_error", "12\n");
+	kernel_has("/sys/class/infiniband/fake0/ports/1/counters/port_rcv_errors", "0\n");
+	RUN("doctor");
+	SAYS(host);
+	SAYS("\n\ndevice\n");
+	SAYS("  WARN  counters      fake0:1 has counted symbol_error 12\n        -> if they grow ");
+	RUN("doctor", "--quiet");
+	assert_null(strstr(talk.out, host));
+	assert_null(strstr(talk.out, "OK  "));
+	assert_null(strstr(talk.out, "\n\n"));
+	SAYS("WARN  0 failures, ");
+	SAYS(" warnings: counters, ");
+	SAYS(", server; firmware fake0 1.0\n");
+	SAYS("\n  WARN  counters ");
+	SAYS("\n  WARN  server ");
+	assert_int_equal(RUN("doctor", "--all", "--json"), STATUS_USAGE);
+	SAYS("\"error\": \"--all shows lines for people, without --json\"");
+	assert_int_equal(RUN("doctor", "--all"), STATUS_FAILED);
+	REFUSES("the number of ranks is not known");
 }
 
 static void kernel_and_nodes(void **state)
@@ -338,30 +401,43 @@ static void kernel_and_nodes(void **state)
 	SAYS("  FAIL  kernel        no driver has an RDMA device\n");
 }
 
+/* As a container sees it whose network name space has no device. */
+static void exclusive_name_spaces(void **state)
+{
+	(void)state;
+	fake_verbs.device_count = 0;
+	kernel_lacks("/sys/class/infiniband/fake0");
+	assert_int_equal(RUN("doctor"), STATUS_FAILED);
+	SAYS("  FAIL  kernel        1 RDMA device belongs to another network name space, since "
+	     "those of RDMA are exclusive\n"
+	     "        -> outside: 'rdma dev set DEVICE netns NAME' gives this one a device, ");
+	assert_null(strstr(talk.out, "  node  "));
+}
+
 static void a_place_in_the_machine(void **state)
 {
 	(void)state;
 	fake_verbs.devices[0].ibdev_path = "/sys/class/infiniband/fake7";
 	kernel_has("/sys/class/infiniband/fake7/device/numa_node", "3\n");
 	assert_int_equal(RUN("info"), STATUS_GOOD);
-	SAYS("  eth0  numa 3  p_keys 0xffff\n");
+	SAYS("  eth0  numa 3  p_keys 0xffff  firmware 1.0\n");
 	kernel_has("/sys/class/infiniband/fake7/device/numa_node", "-1\n");
 	assert_int_equal(RUN("info"), STATUS_GOOD);
-	SAYS("  eth0  p_keys 0xffff\n");
+	SAYS("  eth0  p_keys 0xffff  firmware 1.0\n");
 }
 
 static void rdma_cm_and_ibacm(void **state)
 {
 	(void)state;
 	RUN("doctor");
-	SAYS("  --    rdma_cm       is not there, and not needed\n");
+	assert_null(strstr(talk.out, "  rdma_cm "));
 	assert_int_equal(RUN("doctor", "-o", "device.resolver=rdmacm"), STATUS_FAILED);
 	SAYS("  FAIL  rdma_cm       HARTEBEEST_RESOLVER=rdmacm needs /dev/infiniband/rdma_cm\n"
 	     "        -> modprobe rdma_ucm");
 	kernel_has("/dev/infiniband/rdma_cm", "");
 	kernel_has("/run/ibacm-unix.sock", "");
 	RUN("doctor");
-	SAYS("  OK    rdma_cm       is there, and not needed: ");
+	assert_null(strstr(talk.out, "  rdma_cm "));
 	SAYS("  --    ibacm         runs: rdma_cm takes its paths from there\n");
 }
 
@@ -392,8 +468,22 @@ static void a_network_below(void **state)
 	memset(&port->gids[2], 0, 2 * sizeof(port->gids[2]));
 	RUN("doctor");
 	SAYS("  OK    mtu           fake0:1 sends 4096 bytes a packet, eth0 takes 9000\n");
-	SAYS("  --    address       eth0 of fake0:1 has no IPv4 address, so its GID is "
-	     "link-local, ");
+	SAYS("  --    address       eth0 of fake0:1 has no address that routers forward: its GID "
+	     "is link-local\n");
+	port->gids[3] = (struct fake_gid){ .gid = "fd00::1", .roce = 2, .netdev = "eth0" };
+	RUN("doctor");
+	assert_null(strstr(talk.out, "routers"));
+	port->gids[3].gid = NULL;
+	kernel_has("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1\n");
+	port->gids[0].ah_error = port->gids[1].ah_error = ENETUNREACH;
+	RUN("doctor");
+	SAYS("  WARN  address       eth0 of fake0:1 has no IPv4 address, and IPv6 is switched off "
+	     "there: so its GID reaches no peer\n"
+	     "        -> ip address add ADDRESS/24 dev eth0, or sysctl -w "
+	     "net.ipv6.conf.eth0.disable_ipv6=0\n");
+	SAYS("(tried and failed: Network is unreachable)\n"
+	     "        -> a port needs an address on its interface (ip address add ADDRESS/24 dev "
+	     "INTERFACE); ");
 	fake_verbs_infiniband();
 	network_is(&fake_verbs.devices[0], "ib7");
 	RUN("doctor");
@@ -437,7 +527,8 @@ static void memory_that_can_be_locked(void **state)
 	if (setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ small.rlim_cur, before.rlim_max }) < 0)
 		fail_msg("cannot lower the limit of locked memory");
 	RUN("doctor");
-	SAYS("  WARN  memlock       only 64 KiB can be locked: larger regions fail with ENOMEM\n"
+	SAYS("  WARN  memlock       only 64 KiB can be locked: larger regions and queues fail with "
+	     "ENOMEM\n"
 	     "        -> put '* - memlock unlimited' into /etc/security/limits.d/rdma.conf");
 	setenv("INVOCATION_ID", "1", 1);
 	RUN("doctor");
@@ -446,6 +537,12 @@ static void memory_that_can_be_locked(void **state)
 	RUN("doctor");
 	SAYS("        -> systemctl edit slurmd: [Service] LimitMEMLOCK=infinity; ");
 	kernel_has("/proc/self/status", "CapEff:\t0000000000004000\n");
+	RUN("doctor");
+	SAYS("  OK    memlock       64 KiB, but this process may lock more (CAP_IPC_LOCK)\n");
+	kernel_has("/proc/self/uid_map", "         0       1000          1\n");
+	RUN("doctor");
+	SAYS("  WARN  memlock       only 64 KiB can be locked: ");
+	kernel_has("/proc/self/uid_map", "         0          0 4294967295\n");
 	RUN("doctor");
 	SAYS("  OK    memlock       64 KiB, but this process may lock more (CAP_IPC_LOCK)\n");
 	setrlimit(RLIMIT_MEMLOCK, &before);
@@ -516,7 +613,7 @@ static void on_the_narrowest_terminal(void **state)
 	talk.columns = 40;
 	setenv("NO_COLOR", "1", 1);
 	assert_int_equal(RUN("info"), STATUS_GOOD);
-	SAYS("\n  --    none          all are preset;\r\n        'hartebeest info --options'\r\n");
+	SAYS("\n  --    none          all are default;\r\n        'hartebeest info --options'\r\n");
 	assert_null(strchr(talk.out, '\033'));		/* no step took a second */
 }
 
@@ -546,13 +643,15 @@ int main(void)
 		TEST(a_port),
 		TEST(two_kinds_of_ports),
 		TEST(a_port_that_waits),
-		TEST(a_device_that_cannot_be_opened),
 		TEST(bytes_that_do_harm),
 		TEST(every_option),
 		TEST(no_port),
-		TEST(one_failure_of_one_cause),
 #define KERNEL(name) cmocka_unit_test_setup_teardown(name, kernel_setup, kernel_teardown)
+		KERNEL(a_device_that_cannot_be_opened),
+		KERNEL(one_failure_of_one_cause),
+		KERNEL(a_quiet_doctor),
 		KERNEL(kernel_and_nodes),
+		KERNEL(exclusive_name_spaces),
 		KERNEL(a_place_in_the_machine),
 		KERNEL(rdma_cm_and_ibacm),
 		KERNEL(a_network_below),

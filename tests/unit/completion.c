@@ -4,7 +4,6 @@
  */
 #include "config.h"
 
-#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include "lib/core/context.h"
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
 
 static struct hartebeest_context *hb;
 static struct ibv_qp *qp;
@@ -24,7 +24,7 @@ static int setup(void **state)
 	clearenv();
 	fake_verbs_reset();
 	return hartebeest_open(&hb, NULL) || hartebeest_pd_create(hb, "pd", NULL) ||
-	       hartebeest_cq_create(hb, "cq", 0, 0, NULL) ||
+	       cq_make(hb, "cq", 0, 0, NULL) ||
 	       qp_make(hb, "to-b", "pd", IBV_QPT_RC, "cq", "cq", &qp) ||
 	       hartebeest_qp_init(hb, "to-b");
 }
@@ -70,7 +70,7 @@ static void text_is(const struct ibv_wc *wc, const char *wanted)
 {
 	char text[1024];
 
-	assert_int_equal(hartebeest_completion_text(hb, wc, text, sizeof(text)), 0);
+	assert_true(hartebeest_completion_text(hb, wc, text, sizeof(text)) >= 0);
 	assert_string_equal(text, wanted);
 }
 
@@ -93,7 +93,8 @@ static void every_status(void **state)
 		[IBV_WC_REM_OP_ERR] = "the peer could not complete it: its receive buffer is too "
 			"small, or its queue pair failed",
 		[IBV_WC_RETRY_EXC_ERR] = "the peer does not answer: it is gone, its queue pair is "
-			"not in RTR, or the path is broken",
+			"not in RTR, the path is broken, or it has no receive posted (some "
+			"devices count that, too)",
 		[IBV_WC_RNR_RETRY_EXC_ERR] = "the peer has no receive posted",
 		[IBV_WC_TM_RNDV_INCOMPLETE] = NULL,
 	};
@@ -128,12 +129,12 @@ static void the_own_address_is_gone(void **state)
 		gid[i].gid = gid[i].gid ? "fd00::77" : NULL;
 	for (i = 0; i < BEEST_COUNT(blaming); i++) {
 		wc = completion(blaming[i], qp->qp_num);
-		assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+		assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
 		assert_non_null(strstr(text, "of queue pair 'to-b' on fake0:1; but the address of "
 				       "this end is gone from the GID table"));
 	}
 	wc = completion(IBV_WC_REM_ACCESS_ERR, qp->qp_num);
-	assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+	assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
 	assert_null(strstr(text, "is gone"));
 }
 
@@ -207,26 +208,30 @@ static void the_queue_pair_by_number(void **state)
 	for (i = 0; i < 8; i++) {
 		snprintf(name, sizeof(name), "'qp-%d'", i);
 		wc = completion(IBV_WC_SUCCESS, made[i]->qp_num);
-		assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+		assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
 		assert_non_null(strstr(text, name));
 	}
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp-7"), 0);
-	assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+	assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
 	assert_non_null(strstr(text, "unknown to this context"));
 }
 
 static void cut_to_fit(void **state)
 {
 	struct ibv_wc wc = completion(IBV_WC_SUCCESS, qp->qp_num);
-	char text[32];
+	char text[32], whole[768];
+	int length;
 
 	(void)state;
 	memset(text, 'x', sizeof(text));
-	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 8), 0);
+	length = hartebeest_completion_text(hb, &wc, whole, sizeof(whole));
+	assert_int_equal(length, strlen(whole));
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 8), length);
 	assert_string_equal(text, "success");
 	assert_int_equal(text[8], 'x');
-	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 1), 0);
+	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 1), length);
 	assert_string_equal(text, "");
+	assert_int_equal(hartebeest_completion_text(hb, &wc, NULL, 0), length);
 }
 
 /* The peer comes last, and is named even if both names have the maximal length. */
@@ -242,9 +247,9 @@ static void the_longest_names(void **state)
 	assert_int_equal(hartebeest_qp_init(hb, name), 0);
 	connect_to(name, key, 3);
 	wc = completion(IBV_WC_SUCCESS, qp->qp_num);
-	assert_int_equal(hartebeest_completion_text(hb, &wc, text, sizeof(text)), 0);
+	assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
 	assert_non_null(strstr(text, "k' (QP 99 of the peer (rank 3))"));
-	assert_int_equal(hartebeest_completion_text(hb, &wc, text, 100), 0);
+	assert_true(hartebeest_completion_text(hb, &wc, text, 100) >= 0);
 	assert_int_equal(strlen(text), 99);
 }
 

@@ -18,11 +18,13 @@
 #include "lib/base/limit.h"
 #include "lib/base/macro.h"
 #include "tests/support/crew.h"
+#include "tests/support/fake-process.h"
 #include "tests/support/logged.h"
+#include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
 
-#define PRESET (10 * BEEST_SECOND)	/* exchange.timeout of a party */
+#define TIMEOUT (10 * BEEST_SECOND)	/* exchange.timeout of a party */
 
 static struct hartebeest_context *hb;
 static struct hartebeest_mesh *lattice[2];	/* of both ranks, if a test needs a mesh */
@@ -78,7 +80,7 @@ static int call_msgs_wait(int64_t deadline)
 {
 	struct hartebeest_message message;
 
-	hartebeest_message_preset(&message);
+	hartebeest_message_init(&message);
 	message.peer_key = "nobody";
 	return hartebeest_msgs_wait(hb, &message, 1, 0, deadline);
 }
@@ -142,14 +144,14 @@ static int call_service_listen(int64_t deadline)
 
 static int call_service_accept(int64_t deadline)
 {
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 
 	return hartebeest_service_accept(hb, "empty", &request, deadline);
 }
 
 static int call_service_request(int64_t deadline)
 {
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 
 	return hartebeest_service_request(hb, "other", NULL, 0, &request, deadline);
 }
@@ -179,7 +181,7 @@ static const struct waiter {
 	bool of_server;			/* waits only for the server, which is silent */
 	bool of_device;			/* asks no server */
 	bool idle;			/* finding nothing is not logged */
-	bool surveys;			/* also reads a counter, or who is missing */
+	bool surveys;			/* also reads who is missing */
 	bool meets;			/* needs all ranks, so more than one look */
 } waiters[] = {
 	{ .name = "qp_fetch", .wanted = "nobody", .call = call_qp_fetch },
@@ -197,8 +199,7 @@ static const struct waiter {
 	{ .name = "mesh_repair", .wanted = "mesh 'lattice': ", .call = call_mesh_repair,
 	  .meshed = true, .meets = true },
 	{ .name = "event_get", .call = call_event_get, .of_device = true, .idle = true },
-	{ .name = "service_accept", .wanted = "empty", .call = call_service_accept, .idle = true,
-	  .surveys = true },
+	{ .name = "service_accept", .wanted = "empty", .call = call_service_accept, .idle = true },
 	{ .name = "service_listen", .wanted = "service", .call = call_service_listen,
 	  .of_server = true },
 	{ .name = "service_request", .wanted = "service", .call = call_service_request,
@@ -317,9 +318,9 @@ static void each_ends_in_time(void **state)
 		prepare(waiter);
 		if (!waiter->of_device) {
 			wait_with(waiter, 0);
-			expect(run.ret == failure, "preset");
-			expect(run.took >= PRESET && run.took < PRESET + BEEST_SECOND, "preset");
-			expect((logged[0] == '\0') == waiter->idle, "preset");
+			expect(run.ret == failure, "default");
+			expect(run.took >= TIMEOUT && run.took < TIMEOUT + BEEST_SECOND, "default");
+			expect((logged[0] == '\0') == waiter->idle, "default");
 			prepare(waiter);
 			limit = 3 * BEEST_SECOND;
 			wait_with(waiter, crew_now() + limit);
@@ -391,6 +392,227 @@ static void a_silent_server_is_left_in_time(void **state)
 		}
 }
 
+/* -------------------------------------------------------------- calls that only ask --- */
+
+static int call_qp_follow(int64_t deadline)
+{
+	return hartebeest_qp_follow(hb, "q0-1", "1/0", NULL, deadline);
+}
+
+static int call_peer_text(int64_t deadline)
+{
+	char text[128];
+	int ret = hartebeest_peer_text(hb, "1/0", text, sizeof(text), deadline);
+
+	return ret > 0 ? 0 : ret;
+}
+
+static const struct waiter askers[] = {
+	{ .name = "qp_follow", .call = call_qp_follow },
+	{ .name = "peer_text", .call = call_peer_text },
+};
+
+/* Silence is no failure of theirs, but takes until the deadline. */
+static void each_asker_gives_up_in_time(void **state)
+{
+	static const int64_t limits[] = { -1, 0, 100 * BEEST_MS, 2 * BEEST_SECOND };
+	const struct waiter *asker;
+	size_t i;
+
+	(void)state;
+	prepare(&(struct waiter){ .connected = true });
+	for (asker = askers; asker < askers + BEEST_COUNT(askers); asker++) {
+		wait_with(asker, HARTEBEEST_ONCE);
+		expect(run.ret == 0 && run.requests == 1, "once");
+		wait_with(asker, -2);
+		expect(run.ret == -EINVAL && run.requests == 0, "invalid");
+		for (i = 0; i < BEEST_COUNT(limits); i++) {
+			fake_kv_server("a:1")->silent = true;
+			run.deadline = limits[i] < 0 ? HARTEBEEST_ONCE : crew_now() + limits[i];
+			crew_start(run_once, NULL);
+			registry_run();
+			fake_kv_server("a:1")->silent = false;
+			expect(run.ret == 0, "silent");
+			expect(run.took >= limits[i], "silent");
+			expect(run.took <= BEEST_MAX(limits[i], 0) + BEEST_LIMIT_LOOK, "silent");
+		}
+	}
+}
+
+static int replaced;
+
+static void follow(void *data)
+{
+	(void)data;
+	replaced = hartebeest_qp_follow(hb, "q0-1", "1/0", NULL, INT64_MAX);
+}
+
+static void publish_another(void *data)
+{
+	(void)data;
+	crew_pass(7 * BEEST_SECOND);
+	assert_int_equal(hartebeest_qp_reset(party[1].hb, "q1-0"), 0);
+	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
+}
+
+static void follow_waits_for_a_successor(void **state)
+{
+	(void)state;
+	prepare(&(struct waiter){ .connected = true });
+	crew_start(follow, NULL);
+	crew_start(publish_another, NULL);
+	registry_run();
+	assert_int_equal(replaced, 1);
+}
+
+/* A switch dies, and with it the servers: a rank prints what became of each of its requests. */
+static void texts_of_completions_ask_nobody(void **state)
+{
+	struct ibv_wc wc = { .status = IBV_WC_RETRY_EXC_ERR };
+	char text[768];
+	struct ibv_qp *qp;
+	int i;
+
+	(void)state;
+	prepare(&(struct waiter){ .connected = true });
+	assert_int_equal(hartebeest_qp_get(hb, "q0-1", &qp), 0);
+	wc.qp_num = qp->qp_num;
+	fake_kv_server("a:1")->silent = true;
+	fake_kv_count_again();
+	for (i = 0; i < 1023; i++)
+		assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
+	assert_int_equal(fake_kv.requests + fake_kv.probes, 0);
+	assert_null(strstr(text, "; the peer is"));
+
+	/* What was heard of the peer before is known without a server. */
+	fake_kv_server("a:1")->silent = false;
+	party_close(&party[1]);
+	assert_true(call_peer_text(0) >= 0);
+	fake_kv_server("a:1")->silent = true;
+	fake_kv_count_again();
+	assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
+	assert_non_null(strstr(text, "; the peer is rank 1, which has left"));
+	assert_int_equal(fake_kv.requests + fake_kv.probes, 0);
+}
+
+/* ------------------------------------------------------- calls without a deadline --- */
+
+#define MANY 40
+
+static struct hartebeest_client asked[MANY];
+
+static int end_request(int i)
+{
+	return hartebeest_service_leave(hb, "empty", &asked[i]);
+}
+
+static int refuse_request(int i)
+{
+	return hartebeest_service_leave(party[1].hb, "empty", &asked[i]);
+}
+
+static int end_region(int i)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "many-%d", i);
+	return hartebeest_mr_destroy(hb, name);
+}
+
+static int end_queue_pair(int i)
+{
+	return i ? 0 : hartebeest_qp_destroy(hb, "q0-1");
+}
+
+static int end_rank(int i)
+{
+	return i ? 0 : hartebeest_fail(hb, "no more");
+}
+
+static int end_context(int i)
+{
+	int ret = i ? 0 : hartebeest_close(hb);
+
+	party[0].hb = i ? party[0].hb : NULL;
+	return ret;
+}
+
+/* Each is called for all its objects, one after the other. */
+static const struct ender {
+	const char *name;
+	int (*call)(int i);
+	int servers;			/* that its objects' records are on */
+} enders[] = {
+	{ "service_leave, of a client", end_request, 1 },
+	{ "service_leave, of the listener", refuse_request, 1 },
+	{ "mr_destroy", end_region, 5 },
+	{ "qp_destroy", end_queue_pair, 1 },
+	{ "fail", end_rank, 1 },
+	{ "close", end_context, 1 },
+};
+
+static void prepare_many(void)
+{
+	static const char servers[] = "exchange.servers=a:1,b:1,c:1,d:1,e:1";
+	char name[16];
+	int i;
+
+	party_teardown(NULL);
+	crew_need();
+	party_start();
+	party_open(0, 0, 2, servers);
+	party_open(1, 1, 2, servers);
+	hb = party[0].hb;
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_pair(&party[1], 0, IBV_QPT_RC);
+	connect_alone();
+	assert_int_equal(hartebeest_service_listen(party[1].hb, "empty", 0), 0);
+	for (i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), "many-%d", i);
+		assert_int_equal(mr_make(hb, name, "pd", 8, 0, NULL), 0);
+		assert_int_equal(hartebeest_mr_publish(hb, name, name, 0), 0);
+		assert_int_equal(hartebeest_service_request(hb, "empty", NULL, 0, &asked[i], 0),
+				 0);
+	}
+}
+
+static int64_t ended;
+
+static void end_many(void *data)
+{
+	const struct ender *ender = data;
+	int i;
+
+	for (i = 0; i < MANY; i++)
+		ender->call(i);
+	ended = crew_now();
+}
+
+/*
+ * However many calls in a row are made.  A call that is about all servers waits for all of them
+ * at once.
+ */
+static void what_has_no_deadline_has_one_limit(void **state)
+{
+	struct fake_kv_server *server;
+	const struct ender *ender;
+	int64_t began;
+
+	(void)state;
+	for (ender = enders; ender < enders + BEEST_COUNT(enders); ender++) {
+		prepare_many();
+		for (server = fake_kv.servers; server->text[0]; server++)
+			server->silent = true;
+		began = crew_now();
+		crew_start(end_many, (void *)ender);
+		registry_run();
+		for (server = fake_kv.servers; server->text[0]; server++)
+			server->silent = false;
+		if (ended - began > ender->servers * BEEST_SECOND + BEEST_LIMIT_LOOK)
+			fail_msg("%s took %lld ns", ender->name, (long long)(ended - began));
+	}
+}
+
 /* ------------------------------------------------------------------- cancelled --- */
 
 static void cancel_later(void *data)
@@ -417,6 +639,46 @@ static void cancelled_in_progress(void **state)
 		expect(!strstr(logged, "cancel"), "cancelled");
 		assert_error_has("hartebeest_cancel() ended the call");
 		expect(strstr(hartebeest_error(), waiter->wanted) != NULL, "what was wanted");
+	}
+}
+
+/* Each request of a server that is silent lasts that long, and then fails. */
+#define SILENCE (900 * BEEST_MS)
+
+static int64_t hold_silently(const struct beest_kv *kv)
+{
+	(void)kv;
+	return SILENCE;
+}
+
+static void cancel_soon(void *data)
+{
+	(void)data;
+	crew_pass(300 * BEEST_MS);
+	hartebeest_cancel(hb);
+}
+
+/* A call that is cancelled makes no further request. */
+static void cancelled_in_silence(void **state)
+{
+	const struct waiter *waiter;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++) {
+		if (waiter->of_device)
+			continue;
+		prepare(waiter);
+		fake_kv.hold = hold_silently;
+		fake_kv_server("a:1")->error = EHOSTDOWN;
+		run.waiter = waiter;
+		run.deadline = INT64_MAX;
+		crew_start(run_once, NULL);
+		crew_start(cancel_soon, NULL);
+		registry_run();
+		fake_kv.hold = NULL;
+		fake_kv_server("a:1")->error = 0;
+		expect(run.ret == -ECANCELED, "cancelled in silence");
+		expect(run.took < SILENCE + 100 * BEEST_MS, "cancelled in silence");
 	}
 }
 
@@ -532,12 +794,12 @@ static void a_barrier_once_names_who_is_missing(void **state)
 {
 	(void)state;
 	assert_int_equal(hartebeest_barrier(hb, "all", HARTEBEEST_ONCE), -EAGAIN);
-	assert_error_has("barrier 'all', pass 1: 1 of 2 ranks is not here: rank 1 (key "
+	assert_error_has("barrier 'all', pass 1: 1 of 2 ranks has not arrived: rank 1 (key "
 			 "hb1/job/barrier/-/-/1, never seen)");
 }
 
-/* The key of a later pass is longer; the first pass already checks for that. */
-static void names_of_barriers(void **state)
+/* The key of a later pass of a barrier is longer; the first pass already checks for that. */
+static void names_that_are_too_long(void **state)
 {
 	const size_t most = 214 - sizeof("job") + 1;
 	char name[400];
@@ -550,7 +812,11 @@ static void names_of_barriers(void **state)
 	assert_error_has("' of a barrier has 212 bytes, at most 211 are possible");
 	assert_int_equal(hartebeest_barrier(hb, "a b", 0), -EINVAL);
 	assert_int_equal(hartebeest_barrier(hb, "", 0), -EINVAL);
+	assert_int_equal(hartebeest_msg_push(hb, unit_repeat(name, 'n', 239), NULL, 0, 0),
+			 -ENAMETOOLONG);
+	assert_error_has("...' of a message has 239 bytes, at most 238 are possible in job 'job'");
 	assert_int_equal(fake_kv.requests, 0);
+	assert_int_equal(hartebeest_msg_push(hb, unit_repeat(name, 'n', 238), NULL, 0, 0), 0);
 	assert_int_equal(hartebeest_barrier(hb, unit_repeat(name, 'n', most), HARTEBEEST_ONCE),
 			 -EAGAIN);
 }
@@ -567,10 +833,11 @@ static void a_thousand_possible_peers(void **state)
 	(void)state;
 	for (i = 0; i < 1000; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "peer-%zu", i);
-		hartebeest_message_preset(&messages[i]);
+		hartebeest_message_init(&messages[i]);
 		messages[i].peer_key = keys[i];
 	}
 	assert_int_equal(hartebeest_msg_push(party[1].hb, "peer-777", "x", 1, 0), 0);
+	assert_int_equal(hartebeest_msg_push(hb, "first", "x", 1, 0), 0);
 	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_DEBUG, logged_keep, NULL), 0);
 	logged[0] = '\0';
 	for (i = 0; i < 1000; i++)
@@ -584,6 +851,74 @@ static void a_thousand_possible_peers(void **state)
 	assert_int_equal(fake_kv.requests, 1);
 	assert_string_equal(logged, "");
 	assert_true(crew_now() - began < 1100 * FAKE_KV_LATENCY);
+}
+
+static int letter_read(char text[8])
+{
+	return hartebeest_msg_wait(party[0].hb, "b", text, 8, NULL, HARTEBEEST_ONCE);
+}
+
+/* Rank 1 as another process, which comes to the servers, and may leave again. */
+static void successor_come(bool leaves)
+{
+	party_open(1, 1, 2, NULL);
+	assert_int_equal(hartebeest_msg_push(party[1].hb, "c", "", 0, 0), 0);
+	if (leaves)
+		party_close(&party[1]);
+}
+
+/*
+ * Two runs in a row have one job id.  Rank 0 was killed, so it knows that others may have left
+ * messages.  It takes those of a process that has left, which may be of its own run.
+ */
+static void a_message_of_a_former_run(void **state)
+{
+	static const struct {
+		bool leaves, hidden;		/* rank 1 leaves; that it is dead cannot be seen */
+		bool again;			/* its successor leaves, too, and has one */
+		bool early, late;		/* taken before its successor comes, and after */
+	} rows[] = {
+		{ false, false, false, false, false },
+		{ false, true, false, true, false },
+		{ false, true, true, true, false },
+		{ true, false, false, true, true },
+		{ true, false, true, true, true },
+	}, *row;
+	char text[8];
+
+	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
+		party_teardown(state);
+		setup(state);
+		assert_int_equal(hartebeest_msg_push(party[0].hb, "a", "", 0, 0), 0);
+		assert_int_equal(hartebeest_msg_push(party[1].hb, "b", "old", 4, 0), 0);
+		fake_process_hides_deaths = row->hidden;
+		party_kill(&party[0]);
+		if (row->leaves)
+			party_close(&party[1]);
+		else
+			party_kill(&party[1]);
+		party_open(0, 0, 2, NULL);
+		letter_read(text);
+		registry_stage.now += 2 * BEEST_SECOND;
+		assert_int_equal(letter_read(text), row->early ? 0 : -EAGAIN);
+		if (!row->early)
+			assert_error_has("message 'b' (key hb1/job/msg/b) was published by rank 1 "
+					 "on ");
+		if (!row->early)
+			assert_error_has(", whose process is dead");
+		successor_come(row->again);
+		registry_stage.now += 2 * BEEST_SECOND;
+		if (row->again)
+			successor_come(false);
+		assert_int_equal(letter_read(text), row->late ? 0 : -EAGAIN);
+		if (!row->late)
+			assert_error_has("message 'b' (key hb1/job/msg/b) was published by a "
+					 "process that is gone; its successor is rank 1 on ");
+		assert_int_equal(hartebeest_msg_push(party[1].hb, "b", "new", 4, 0), 0);
+		assert_int_equal(letter_read(text), 0);
+		assert_string_equal(text, "new");
+		fake_process_hides_deaths = false;
+	}
 }
 
 /*
@@ -661,7 +996,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(once_is_one_silent_look, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_silent_server_is_left_in_time, setup,
 						party_teardown),
+		cmocka_unit_test_setup_teardown(each_asker_gives_up_in_time, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(follow_waits_for_a_successor, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(texts_of_completions_ask_nobody, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(what_has_no_deadline_has_one_limit, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(cancelled_in_progress, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(cancelled_in_silence, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(cancelled_before, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(cleared_at_once, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(cancelled_from_another_thread, setup,
@@ -669,8 +1012,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(barriers_without_waiting, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_barrier_once_names_who_is_missing, setup,
 						party_teardown),
-		cmocka_unit_test_setup_teardown(names_of_barriers, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(names_that_are_too_long, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_thousand_possible_peers, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_message_of_a_former_run, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_failed_push_stays_failed, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_failed_push_beside_another, setup,
 						party_teardown),

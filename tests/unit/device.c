@@ -5,9 +5,15 @@
 #include "config.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,7 +68,7 @@ static struct beest_gid_policy policy_of(const char *gid)
 	return policy;
 }
 
-static void make_node(const char *name)
+static void write_line(const char *name, const char *line)
 {
 	char path[128];
 	FILE *file;
@@ -70,7 +76,13 @@ static void make_node(const char *name)
 	snprintf(path, sizeof(path), "%s/%s", machine, name);
 	file = fopen(path, "w");
 	assert_non_null(file);
+	fputs(line, file);
 	fclose(file);
+}
+
+static void make_node(const char *name)
+{
+	write_line(name, "");
 }
 
 static int open_by(const char *name, const char *gid)
@@ -278,6 +290,48 @@ static bool open_finds_no_node(void)
 	       strstr(beest_error_text(), "/uverbs-fake0; a container needs it passed in");
 }
 
+/* As a device cgroup does, this forbids open(2) whatever the permissions of the node are. */
+static bool forbid_opening(void)
+{
+	const unsigned int low = __BYTE_ORDER == __LITTLE_ENDIAN ? 0 : 4;
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2]) + low),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_RDWR, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = BEEST_COUNT(steps), .filter = steps };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static bool open_is_forbidden(void)
+{
+	return forbid_opening() && open_by("fake0", "auto") == -EPERM &&
+	       strstr(beest_error_text(), "device fake0 cannot be opened: this container or job "
+		      "may not use /tmp/unit-device-") &&
+	       strstr(beest_error_text(), "/uverbs-fake0, whatever its mode: start it with "
+		      "--device=/tmp/unit-device-") &&
+	       strstr(beest_error_text(), "(device cgroup); where RDMA name spaces are exclusive, "
+		      "'rdma dev set fake0 netns NAME' outside gives it the device");
+}
+
+static void test_forbidden_node(void **state)
+{
+	char path[128];
+
+	(void)state;
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
+		skip();		/* an emulated processor */
+	snprintf(path, sizeof(path), "%s/uverbs-fake0", machine);
+	assert_int_equal(chmod(path, 0666), 0);
+	fake_verbs.devices[0].open_error = ENOENT;
+	assert_true(in_another_process(open_is_forbidden));
+}
+
 /* libibverbs reports ENOENT in each of these cases. */
 static void test_nodes(void **state)
 {
@@ -314,6 +368,32 @@ static void test_devices_of_the_kernel(void **state)
 	fails(NULL, "auto", -ENODEV, "the kernel has the devices rxe0, rxe1, but there is no ");
 	assert_error_has("/uverbs*: is the kernel module ib_uverbs loaded? A container needs it "
 			 "passed in");
+}
+
+/* In an exclusive RDMA name space, only the folders of the nodes are left. */
+static void test_devices_elsewhere(void **state)
+{
+	static char sysfs[96];
+	char path[128];
+	int i;
+
+	(void)state;
+	fake_verbs.device_count = 0;
+	snprintf(sysfs, sizeof(sysfs), "%s/sys", machine);
+	beest_near_sysfs = sysfs;
+	for (i = 0; i < 4; i++) {
+		static const char *const folders[] = {
+			"", "/class", "/class/infiniband_verbs", "/class/infiniband_verbs/uverbs1",
+		};
+
+		snprintf(path, sizeof(path), "%s%s", sysfs, folders[i]);
+		assert_int_equal(mkdir(path, 0755), 0);
+	}
+	make_node("sys/class/infiniband_verbs/abi_version");
+	write_line("sys/class/infiniband_verbs/uverbs1/ibdev", "rxe1\n");
+	fails(NULL, "auto", -ENODEV, "the devices rxe1 belong to another network name space, since "
+	      "those of RDMA are exclusive: 'rdma dev set DEVICE netns NAME' outside gives this "
+	      "one a device, 'rdma system set netns shared' all");
 }
 
 static int group_start(void **state)
@@ -370,8 +450,8 @@ static void two_ports(void)
 	struct fake_device *second = fake_verbs_add("fake1");
 
 	second->ports[0].gids[0].netdev = second->ports[0].gids[1].netdev = "eth1";
-	second->ports[0].gids[2] = (struct fake_gid){ "::ffff:10.0.1.1", 1, "eth1", false, 0, 0 };
-	second->ports[0].gids[3] = (struct fake_gid){ "::ffff:10.0.1.1", 2, "eth1", false, 0, 0 };
+	second->ports[0].gids[2].netdev = second->ports[0].gids[3].netdev = "eth1";
+	second->ports[0].gids[2].gid = second->ports[0].gids[3].gid = "::ffff:10.0.1.1";
 }
 
 static void test_by_table(void **state)
@@ -409,6 +489,29 @@ static void test_by_table_of_second_port(void **state)
 	fails(NULL, "ip:10.7.0.1", -ENODATA, "port fake0:2 is down");
 }
 
+/* Other devices and GIDs are looked at only where that can make a difference. */
+static void test_cost(void **state)
+{
+	int others;
+
+	(void)state;
+	opens(NULL, "auto", "fake0:1");
+	assert_int_equal(fake_verbs_calls("ibv_query_port"), 1);
+	assert_int_equal(fake_verbs_calls("ibv_query_gid_table"), 0);
+	assert_int_equal(fake_verbs_calls("getifaddrs"), 0);
+
+	for (others = 0; others < 3; others++)
+		fake_verbs_add(others == 0 ? "fake1" : others == 1 ? "fake2" : "fake3");
+	opens(NULL, "auto", "fake0:1");
+	assert_int_equal(fake_verbs_calls("ibv_open_device"), 2);
+	assert_int_equal(fake_verbs_calls("ibv_query_port"), 1 + 2);
+	assert_int_equal(fake_verbs_calls("ibv_query_gid_table"), 1);
+	assert_int_equal(fake_verbs_calls("getifaddrs"), 1);
+	opens("fake2", "auto", "fake2:1");
+	opens("fake3:1", "auto", "fake3:1");
+	assert_int_equal(fake_verbs_calls("ibv_query_gid_table"), 1);
+}
+
 static void test_by_ipoib(void **state)
 {
 	(void)state;
@@ -440,13 +543,16 @@ static void sparse(struct fake_port *port)
 	memset(port->gids, 0, sizeof(port->gids));
 	port->gid_count = 20;
 	port->gids[0].error = EINVAL;
-	port->gids[3] = (struct fake_gid){ "fe80::3", 2, "eth0", false, 0, 0 };
-	port->gids[4] = (struct fake_gid){ "::ffff:10.0.0.4", 1, NULL, false, 0, 0 };
+	port->gids[3] = (struct fake_gid){ .gid = "fe80::3", .roce = 2, .netdev = "eth0" };
+	port->gids[4] = (struct fake_gid){ .gid = "::ffff:10.0.0.4", .roce = 1 };
 	port->gids[5].error = EIO;
-	port->gids[6] = (struct fake_gid){ "::", 2, "eth9", true, 0, 0 };
-	port->gids[10] = (struct fake_gid){ "::ffff:10.0.0.10", 2, NULL, false, 0, 0 };
-	port->gids[19] = (struct fake_gid){ "::ffff:10.0.0.9", 2, "eth9", true, 0, 0 };
-	port->gids[20] = (struct fake_gid){ "::ffff:10.0.0.20", 2, "eth9", true, 0, 0 };
+	port->gids[6] = (struct fake_gid){ .gid = "::", .roce = 2, .netdev = "eth9",
+					    .netdev_down = true };
+	port->gids[10] = (struct fake_gid){ .gid = "::ffff:10.0.0.10", .roce = 2 };
+	port->gids[19] = (struct fake_gid){ .gid = "::ffff:10.0.0.9", .roce = 2, .netdev = "eth9",
+					     .netdev_down = true };
+	port->gids[20] = (struct fake_gid){ .gid = "::ffff:10.0.0.20", .roce = 2, .netdev = "eth9",
+					     .netdev_down = true };
 }
 
 static void test_sparse_table(void **state)
@@ -456,7 +562,7 @@ static void test_sparse_table(void **state)
 	(void)state;
 	sparse(port_of(0));
 	assert_int_equal(open_by(NULL, "auto"), 0);
-	assert_int_equal(beest_gidtable_entries(&device, &entries), 4);
+	assert_int_equal(beest_gidtable_entries(&device, "", &entries), 4);
 	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth0", false);
 	same_gid(&entries[1], 4, "::ffff:10.0.0.4", BEEST_ROCE_V1, "", false);
 	same_gid(&entries[2], 10, "::ffff:10.0.0.10", BEEST_ROCE_V2, "", false);
@@ -464,7 +570,7 @@ static void test_sparse_table(void **state)
 	free(entries);
 
 	port_of(0)->gid_count = 0;
-	assert_int_equal(beest_gidtable_entries(&device, &entries), 0);
+	assert_int_equal(beest_gidtable_entries(&device, "", &entries), 0);
 	free(entries);
 }
 
@@ -490,7 +596,7 @@ static void test_table_in_one_call(void **state)
 		fake_verbs.hook = reads_count;
 		if (fails)
 			fake_verbs_fail("ibv_query_gid_table", 1, EOPNOTSUPP);
-		assert_int_equal(beest_gidtable_entries(&device, &entries), 4);
+		assert_int_equal(beest_gidtable_entries(&device, "", &entries), 4);
 		fake_verbs.hook = NULL;
 		same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth0", false);
 		same_gid(&entries[3], 19, "::ffff:10.0.0.9", BEEST_ROCE_V2, "eth9", true);
@@ -507,7 +613,7 @@ static void test_table_without_interfaces(void **state)
 	(void)state;
 	assert_int_equal(open_by(NULL, "auto"), 0);
 	fake_verbs_fail("getifaddrs", 1, ENOMEM);
-	assert_int_equal(beest_gidtable_entries(&device, &entries), 4);
+	assert_int_equal(beest_gidtable_entries(&device, "", &entries), 4);
 	assert_int_equal(entries[3].roce, BEEST_ROCE_V2);
 	assert_false(entries[3].netdev_down);		/* unknown counts as up */
 	free(entries);
@@ -525,8 +631,9 @@ static void test_port_query_fails(void **state)
 	fake_verbs_fail("ibv_query_port", 0, ENODEV);
 	assert_int_equal(beest_device_port(&device, &attr), -ENODEV);
 	assert_error_is("port fake0:1 cannot be queried: No such device");
-	assert_int_equal(beest_gidtable_entries(&device, &entries), -ENODEV);
-	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason),
+	assert_int_equal(beest_gidtable_entries(&device, "", &entries), -ENODEV);
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason,
+					     sizeof(reason)),
 			 -ENODEV);
 	assert_int_equal(beest_device_pkey(&device, 0, &index, &pkey), 0);	/* read at open */
 
@@ -586,7 +693,7 @@ static int read_sysfs(struct beest_gid_entry **entries)
 
 	newer->query_gid = NULL;
 	newer->query_gids = NULL;
-	ret = beest_gidtable_entries(&device, entries);
+	ret = beest_gidtable_entries(&device, "", entries);
 	*newer = all;
 	return ret;
 }
@@ -615,7 +722,7 @@ static void test_sysfs(void **state)
 	free(entries);
 }
 
-/* An interface of another network namespace has a name, but nothing else is known of it. */
+/* The name is that of an interface of another network name space, which is none of ours. */
 static void test_sysfs_unknown_interface(void **state)
 {
 	struct beest_gid_entry *entries;
@@ -626,7 +733,7 @@ static void test_sysfs_unknown_interface(void **state)
 	write_file("ports/1/gid_attrs/ndevs/3", "eth77\n");
 	assert_int_equal(open_by(NULL, "auto"), 0);
 	assert_int_equal(read_sysfs(&entries), 1);
-	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "eth77", false);
+	same_gid(&entries[0], 3, "fe80::3", BEEST_ROCE_V2, "", false);
 	free(entries);
 }
 
@@ -666,7 +773,8 @@ static void chooses(struct ibv_pd *pd, const char *gid, int index)
 	struct beest_gid_policy policy = policy_of(gid);
 	struct beest_gid_entry chosen;
 
-	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason), 0);
+	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason,
+					     sizeof(reason)), 0);
 	assert_int_equal(chosen.index, index);
 }
 
@@ -704,14 +812,16 @@ static void test_next_best(void **state)
 			       "(::ffff:10.0.0.1) to itself failed: Network is unreachable"));
 	assert_non_null(strstr(reason, "eth0 (tried and failed: Network is unreachable)"));
 
-	assert_int_equal(beest_source_choose(&device, pd, &third, &noisy, &chosen, reason),
+	assert_int_equal(beest_source_choose(&device, pd, &third, &noisy, &chosen, reason,
+					     sizeof(reason)),
 			 -ENODATA);
 	assert_error_has("port fake0:1: no GID fits index:3: ");
 	assert_error_has("eth0 (tried and failed: Network is unreachable)");
 
 	for (i = 0; i < 4; i++)
 		port_of(0)->gids[i].ah_error = ENODEV;
-	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason),
+	assert_int_equal(beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason,
+					     sizeof(reason)),
 			 -ENODATA);
 	assert_error_has("(tried and failed: No such device)");
 
@@ -742,11 +852,13 @@ static void test_no_gid(void **state)
 
 	(void)state;
 	assert_int_equal(open_by("fake0:1", "auto"), 0);
-	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason),
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason,
+					     sizeof(reason)),
 			 -ENODATA);
 	assert_error_has("port fake0:1: no GID fits ip:10.9.9.9: index 0: ");
 	port_of(0)->gid_count = 0;
-	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason),
+	assert_int_equal(beest_source_choose(&device, NULL, &policy, &noisy, &chosen, reason,
+					     sizeof(reason)),
 			 -ENODATA);
 	assert_error_has("the GID table has no entry that can be read");
 }
@@ -846,7 +958,8 @@ static int everything(const char *name, const char *gid)
 	}
 
 	pd = ibv_alloc_pd(device.verbs);
-	ret = beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason);
+	ret = beest_source_choose(&device, pd, &policy, &noisy, &chosen, reason,
+					     sizeof(reason));
 	if (ret == 0)
 		ret = beest_device_pkey(&device, 0, &index, &pkey);
 	if (pd)
@@ -919,10 +1032,13 @@ int main(void)
 		FRESH(test_iwarp),
 		FRESH(test_open_fails),
 		FRESH(test_nodes),
+		FRESH(test_forbidden_node),
 		FRESH(test_devices_of_the_kernel),
+		FRESH(test_devices_elsewhere),
 		FRESH(test_soft_roce),
 		FRESH(test_by_table),
 		FRESH(test_by_table_of_second_port),
+		FRESH(test_cost),
 		FRESH(test_by_ipoib),
 		FRESH(test_sparse_table),
 		FRESH(test_table_in_one_call),

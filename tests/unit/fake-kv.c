@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* fake-kv.c - the fake servers do what fake-kv.h says, and what real ones do */
+/* fake-kv.c - the fake servers and processes do what their headers say, and what real ones do */
 #include "config.h"
 
 #include <stdio.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/process.h"
 #include "lib/kv/login.h"
 #include "tests/support/fake-kv.h"
+#include "tests/support/fake-process.h"
 #include "tests/support/kv-scenarios.h"
 #include "tests/support/unit.h"
 
@@ -424,6 +426,23 @@ static void content_is_shown(void **state)
 	assert_int_equal(server->items, 3);
 }
 
+/* Two incarnations may have the same bytes in some place. */
+static void a_death_is_that_of_one_process(void **state)
+{
+	struct beest_incarnation dead, living;
+	size_t i;
+
+	(void)state;
+	memset(&dead, 7, sizeof(dead));
+	fake_process_kill(&dead);
+	assert_true(beest_process_is_dead(&dead, 1, 0, &dead));
+	for (i = BEEST_PROCESS_SIZE; i < BEEST_INCARNATION_SIZE; i++) {
+		living = dead;
+		living.bytes[i]++;
+		assert_false(beest_process_is_dead(&living, 1, 0, &dead));
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -446,6 +465,7 @@ int main(void)
 		TEST(answers_take_time),
 		TEST(requests_are_held_up),
 		TEST(content_is_shown),
+		TEST(a_death_is_that_of_one_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

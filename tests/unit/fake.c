@@ -408,7 +408,8 @@ static void test_interfaces(void **state)
 	(void)state;
 	fake_verbs_reset();
 	fake_verbs.devices[0].ports[0].gids[4] =
-		(struct fake_gid){ "fe80::2", 2, "eth1", true, 0, 0 };
+		(struct fake_gid){ .gid = "fe80::2", .roce = 2, .netdev = "eth1",
+				   .netdev_down = true };
 	assert_int_equal(getifaddrs(&list), 0);
 	for (entry = list; entry; entry = entry->ifa_next) {
 		if (entry->ifa_addr && entry->ifa_addr->sa_family != AF_PACKET) {

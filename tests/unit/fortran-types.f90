@@ -15,15 +15,19 @@ contains
     type(ibv_mr), target :: mr
     type(ibv_wc), target :: wc
     type(ibv_qp_cap), target :: cap
-    type(hartebeest_qp_request), target :: request_of_qp
+    type(hartebeest_cq_attr), target :: cq
+    type(hartebeest_srq_attr), target :: srq
+    type(hartebeest_mr_attr), target :: region
+    type(hartebeest_qp_attr), target :: request_of_qp
     type(hartebeest_path), target :: path
     type(hartebeest_event), target :: event
     type(hartebeest_remote_mr), target :: remote_mr
     type(hartebeest_remote_qp), target :: remote_qp
-    type(hartebeest_address), target :: address
+    type(hartebeest_ud_address), target :: address
     type(hartebeest_pair), target :: pair
+    type(hartebeest_msg_attr), target :: msg_attr
     type(hartebeest_message), target :: message
-    type(hartebeest_request), target :: request
+    type(hartebeest_client), target :: request
     type(hartebeest_mesh_attr), target :: attr
     type(hartebeest_mesh_stats_t), target :: stats
 
@@ -36,6 +40,14 @@ contains
     call add(offset(c_loc(wc%dlid_path_bits), c_loc(wc)))
     call add(c_sizeof(cap))
     call add(offset(c_loc(cap%max_inline_data), c_loc(cap)))
+    call add(c_sizeof(cq))
+    call add(offset(c_loc(cq%comp_vector), c_loc(cq)))
+    call add(offset(c_loc(cq%cq_context), c_loc(cq)))
+    call add(c_sizeof(srq))
+    call add(offset(c_loc(srq%max_sge), c_loc(srq)))
+    call add(c_sizeof(region))
+    call add(offset(c_loc(region%dmabuf_fd), c_loc(region)))
+    call add(offset(c_loc(region%dmabuf_iova), c_loc(region)))
     call add(c_sizeof(request_of_qp))
     call add(offset(c_loc(request_of_qp%sq_sig_all), c_loc(request_of_qp)))
     call add(c_sizeof(path))
@@ -52,6 +64,8 @@ contains
     call add(c_sizeof(pair))
     call add(offset(c_loc(pair%result), c_loc(pair)))
     call add(offset(c_loc(pair%reason), c_loc(pair)))
+    call add(c_sizeof(msg_attr))
+    call add(offset(c_loc(msg_attr%flags), c_loc(msg_attr)))
     call add(c_sizeof(message))
     call add(offset(c_loc(message%result), c_loc(message)))
     call add(c_sizeof(request))
@@ -81,16 +95,22 @@ contains
     end function offset
   end function fortran_layout
 
-  ! The structs that Fortran's presets make, as C sees them.
-  subroutine fortran_presets(pair, message, attr, request) bind(c)
+  ! The structs that Fortran's init functions make, as C sees them.
+  subroutine fortran_inits(pair, message, attr, request, cq, srq, mr) bind(c)
     type(hartebeest_pair), intent(out) :: pair
     type(hartebeest_message), intent(out) :: message
     type(hartebeest_mesh_attr), intent(out) :: attr
-    type(hartebeest_qp_request), intent(out) :: request
+    type(hartebeest_qp_attr), intent(out) :: request
+    type(hartebeest_cq_attr), intent(out) :: cq
+    type(hartebeest_srq_attr), intent(out) :: srq
+    type(hartebeest_mr_attr), intent(out) :: mr
 
-    call hartebeest_pair_preset(pair)
-    call hartebeest_message_preset(message)
-    call hartebeest_mesh_attr_preset(attr)
-    call hartebeest_qp_request_preset(request)
-  end subroutine fortran_presets
+    call hartebeest_pair_init(pair)
+    call hartebeest_message_init(message)
+    call hartebeest_mesh_attr_init(attr)
+    call hartebeest_qp_attr_init(request)
+    call hartebeest_cq_attr_init(cq)
+    call hartebeest_srq_attr_init(srq)
+    call hartebeest_mr_attr_init(mr)
+  end subroutine fortran_inits
 end module fortran_types

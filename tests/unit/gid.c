@@ -451,7 +451,8 @@ static void test_far_index(void **state)
 static const struct {
 	const char *gid, *sentence;
 } malformed[] = {
-	{ "", "'' is not a choice of GID: auto, index:3, " },
+	{ "", "'' is not a choice of GID: auto, index:3, gid:fe80::1, ip:10.0.0.5, "
+	      "subnet:10.0.0.0/24 or netdev:ib0" },
 	{ "3", "'3' is not a choice of GID" },
 	{ "Auto", "(did you mean 'auto'?)" },
 	{ "autoo", "(did you mean 'auto'?)" },

@@ -104,6 +104,16 @@ static void two_racks(void **state)
 	assert_in_range(matrix_between(&matrix, group, false), 3 * US, 3 * US + 100);
 }
 
+/* Of 0: nothing is known; a failure is no time. */
+static void what_is_measured_again(void **state)
+{
+	(void)state;
+	assert_true(matrix_is_outlier(2001, 1000));
+	assert_false(matrix_is_outlier(2000, 1000));
+	assert_false(matrix_is_outlier(2000, MATRIX_NONE));
+	assert_false(matrix_is_outlier(MATRIX_FAILED, 1000));
+}
+
 /* One slow pair does not make a rack, nor does one slow rank. */
 static void no_racks(void **state)
 {
@@ -387,11 +397,14 @@ static void words_of_what_fails(void **state)
 	talk.program = say_all;
 	make(3, 1);
 	assert_int_equal(TALK(&talk, "mesh"), STATUS_GOOD);
+	assert_memory_equal(talk.out, "OK    6 of 6 pairs work: least 1.0", 34);
 	talk_says(&talk, "  OK    pairs       6 of 6 work: least 1.0");
 	matrix.rows[2].error = strdup("it did not report");
 	matrix.rows[2].here = false;
 	set(2, 0, MATRIX_NONE), set(2, 1, MATRIX_NONE);
 	assert_int_equal(TALK(&talk, "mesh"), STATUS_FAILED);
+	assert_memory_equal(talk.out, "FAIL  4 of 6 pairs work: ", 25);
+	talk_says(&talk, "; see rank 2, pairs\n");
 	talk_says(&talk, "  FAIL  rank 2      cn02: it did not report\n");
 	talk_says(&talk, "  FAIL  pairs       4 of 6 work: least 1.0");
 	for (from = 0; from < 3; from++)
@@ -469,6 +482,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(two_racks),
+		TEST(what_is_measured_again),
 		TEST(no_racks),
 		TEST(slow_pairs),
 		TEST(nothing_was_measured),

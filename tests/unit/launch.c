@@ -7,7 +7,9 @@
 #include "tests/support/unit.h"
 
 #include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "lib/settings/launch.h"
@@ -53,7 +55,8 @@ static void reads(const char *variables, const char *source)
 	if (read_with(&launch, NULL) < 0)
 		fail_msg("%s: %s", variables, beest_error_text());
 	assert_string_equal(launch.source, source);
-	assert_string_equal(launch.warning, "");
+	if (strstr(launch.warning, " is used"))
+		fail_msg("%s: %s", variables, launch.warning);
 	beest_launch_free(&launch);
 }
 
@@ -75,7 +78,10 @@ static void warns(const char *variables, const char *warning)
 	clearenv();
 	set_all(variables);
 	assert_int_equal(read_with(&launch, NULL), 0);
-	assert_string_equal(launch.warning, warning);
+	/* Behind it, there may be one about the job id. */
+	if (*warning)
+		launch.warning[strlen(warning)] = '\0';
+	assert_string_equal(strstr(launch.warning, " is used") ? launch.warning : "", warning);
 	beest_launch_free(&launch);
 }
 
@@ -112,6 +118,16 @@ static void slurm_is_read(void **state)
 	beest_launch_free(&launch);
 	assert_int_equal(launch.participants.count, 0);
 	beest_launch_free(&launch);
+}
+
+/* The job is the launcher's all the same. */
+static void a_process_without_a_rank(void **state)
+{
+	(void)state;
+	reads(SRUN "HARTEBEEST_NID=none", "no rank, job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)");
+	reads(SRUN "HARTEBEEST_NID=none HARTEBEEST_PARTICIPANTS=0-7", "no rank, number of ranks 8 "
+	      "(from HARTEBEEST_PARTICIPANTS), "
+	      "job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)");
 }
 
 static void every_launcher_is_read(void **state)
@@ -203,7 +219,18 @@ static void torchrun_and_pytorch_are_read(void **state)
 	      "WORLD_SIZE), local rank 1 (from LOCAL_RANK), job j (from HARTEBEEST_JOB)");
 	warns("RANK=9 WORLD_SIZE=16 LOCAL_RANK=1 " SRUN, "torchrun says rank 9 of 16 (RANK, "
 	      "WORLD_SIZE), but Slurm says rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); "
-	      "torchrun is believed");
+	      "torchrun is used");
+}
+
+/* In the shell that salloc starts as a step of its own, nothing was started by Slurm yet. */
+static void the_shell_of_salloc_is_no_rank(void **state)
+{
+#define SALLOC "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_ID=4294967290 SLURM_JOB_ID=3 "
+	(void)state;
+	reads(SALLOC, "no rank, job 3 (from SLURM_JOB_ID)");
+	reads(SALLOC "PMI_RANK=1 PMI_SIZE=2", "rank 1 of 2 (from PMI_RANK, PMI_SIZE), job 3 (from "
+	      "SLURM_JOB_ID)");
+	warns(SALLOC "PMI_RANK=1 PMI_SIZE=2", "");
 }
 
 /* An indexed Job gives a rank but no size: its pods may only need names. */
@@ -243,7 +270,7 @@ static void the_first_of_the_table_is_taken(void **state)
 		assert_int_equal(read_with(&launch, NULL), 0);
 		snprintf(wanted, sizeof(wanted), "rank 1 of 4 (from %s, ", pairs[i][1]);
 		assert_memory_equal(launch.source, wanted, strlen(wanted));
-		assert_string_equal(launch.warning, "");
+		assert_null(strstr(launch.warning, " is used"));
 		beest_launch_free(&launch);
 	}
 }
@@ -306,12 +333,12 @@ static void a_contradiction_is_a_warning(void **state)
 	warns("OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=16 " SRUN,
 	      "Open MPI says rank 5 of 16 (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE), but "
 	      "Slurm says rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); "
-	      "Open MPI is believed");
+	      "Open MPI is used");
 	warns("PMI_RANK=3 PMI_SIZE=9 " SRUN, "PMI says rank 3 of 9 (PMI_RANK, PMI_SIZE), but "
-	      "Slurm says rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); PMI is believed");
+	      "Slurm says rank 3 of 8 (SLURM_PROCID, SLURM_STEP_NUM_TASKS); PMI is used");
 	warns("PMI_RANK=3 PMI_SIZE=8 MV2_COMM_WORLD_RANK=2 MV2_COMM_WORLD_SIZE=8 " SRUN,
 	      "PMI says rank 3 of 8 (PMI_RANK, PMI_SIZE), but MVAPICH2 says rank 2 of 8 "
-	      "(MV2_COMM_WORLD_RANK, MV2_COMM_WORLD_SIZE); PMI is believed");
+	      "(MV2_COMM_WORLD_RANK, MV2_COMM_WORLD_SIZE); PMI is used");
 	/* not a launcher; malformed; not asked */
 	warns("PMI_RANK=5 PMI_SIZE=16 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=8", "");
 	warns("PMI_RANK=5 PMI_SIZE=16 SLURM_PROCID=x SLURM_STEP_NUM_TASKS=8 SLURM_STEP_ID=0",
@@ -390,6 +417,9 @@ static void the_rank_must_be_among_the_participants(void **state)
 	refuses("HARTEBEEST_NID=7 HARTEBEEST_PARTICIPANTS=0,2,4-6,8,10-11", ENOENT,
 		"rank 7 is not among the participants 0,2,4-6,8,10-11 "
 		"(HARTEBEEST_PARTICIPANTS)");
+	refuses("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=4", ENOENT,
+		"rank 0 is not among the participants 4 (HARTEBEEST_PARTICIPANTS), a list of one "
+		"id: 4 ranks are HARTEBEEST_NPARTICIPANTS=4");
 	refuses("HARTEBEEST_NID=2 HARTEBEEST_NPARTICIPANTS=2", ENOENT,
 		"rank 2 is not among the participants 0-1 "
 		"(HARTEBEEST_NPARTICIPANTS)");
@@ -453,6 +483,59 @@ static void batch_jobs_are_known(void **state)
 	job_is("JOB_ID", "6", "6");
 }
 
+#define TORCH "RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 "
+#define MPICH "PMI_RANK=1 PMI_SIZE=2 "
+#define NONE "no job id is known, and runs without one meet each other: give each run a " \
+	"HARTEBEEST_JOB"
+#define SHARED(job, variable) "job id " job " (" variable ") is that of all runs within an " \
+	"allocation, which meet each other: give each run a HARTEBEEST_JOB"
+
+/* What is no id of a run is not taken for one, or is told. */
+static const struct id_row {
+	const char *variables, *job, *warning;
+} id_rows[] = {
+	{ TORCH "TORCHELASTIC_RUN_ID=none", "-", NONE },
+	{ TORCH "TORCHELASTIC_RUN_ID=None", "None", "" },
+	{ TORCH "TORCHELASTIC_RUN_ID=none PBS_JOBID=3.x", "3.x", SHARED("3.x", "PBS_JOBID") },
+	{ TORCH "TORCHELASTIC_RUN_ID=none HARTEBEEST_JOB=mine", "mine", "" },
+	{ MPICH, "-", NONE },
+	{ MPICH "SLURM_JOB_ID=4711", "4711", SHARED("4711", "SLURM_JOB_ID") },
+	{ "JOB_COMPLETION_INDEX=1", "-", NONE },
+	{ "MV2_COMM_WORLD_RANK=1 MV2_COMM_WORLD_SIZE=2", "-", NONE },
+	{ SRUN, "4711.0", "" },
+	/* given by hand: whoever starts ranks so has read how */
+	{ "HARTEBEEST_NID=1 HARTEBEEST_PARTICIPANTS=0,1", "-", "" },
+	{ "HARTEBEEST_NID=1 HARTEBEEST_PARTICIPANTS=0,1 PBS_JOBID=3", "3", "" },
+	{ "PBS_JOBID=3", "3", "" },
+	/* tasks of an array, and what stands there where there is none */
+	{ "LSB_JOBID=7 LSB_JOBINDEX=2", "7.2", "" },
+	{ "LSB_JOBID=7 LSB_JOBINDEX=0", "7", "" },
+	{ "JOB_ID=8 SGE_TASK_ID=3", "8.3", "" },
+	{ "JOB_ID=8 SGE_TASK_ID=undefined", "8", "" },
+	{ "JSM_NAMESPACE_RANK=0 JSM_NAMESPACE_SIZE=2 LSB_JOBID=7 LSB_JOBINDEX=2", "7.2",
+	  SHARED("7.2", "LSB_JOBID.LSB_JOBINDEX") },
+	/* host name and process id, as in all containers; with it, random bits of mpirun */
+	{ "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=182865 "
+	  "OMPI_MCA_orte_precondition_transports=0123456789abcdef-fedcba9876543210",
+	  "182865.0123456789abcdef-fedcba9876543210", "" },
+};
+
+static void what_is_no_id_of_a_run(void **state)
+{
+	const struct id_row *row;
+	struct beest_launch launch;
+
+	(void)state;
+	for (row = id_rows; row < id_rows + BEEST_COUNT(id_rows); row++) {
+		clearenv();
+		set_all(row->variables);
+		assert_int_equal(read_with(&launch, NULL), 0);
+		if (strcmp(launch.job, row->job) || strcmp(launch.warning, row->warning))
+			fail_msg("%s: job %s, '%s'", row->variables, launch.job, launch.warning);
+		beest_launch_free(&launch);
+	}
+}
+
 /* Values of another implementation of FNV-1a: ranks of different builds must agree. */
 static void unsafe_jobs_are_hashed(void **state)
 {
@@ -489,7 +572,7 @@ static void a_job_option_is_used_as_it_is(void **state)
 	job_is("HARTEBEEST_JOB", unit_repeat(text, 'x', 64), text);
 
 	refuses_job("a b", EINVAL, "environment HARTEBEEST_JOB (job.id): "
-		    "'a b' has 0x20 at byte 2: " WRONG);
+		    "'a b' has a blank at byte 2: " WRONG);
 	refuses_job("a/b", EINVAL, "environment HARTEBEEST_JOB (job.id): "
 		    "'a/b' has 0x2f at byte 2: " WRONG);
 	refuses_job("run\r\n", EINVAL, "environment HARTEBEEST_JOB (job.id): "
@@ -507,15 +590,113 @@ static void a_job_option_is_used_as_it_is(void **state)
 
 #define TEST(function) cmocka_unit_test_setup(function, setup)
 
+/* ---------------------------------------------------------- for sentences --- */
+
+static bool hidden;			/* as in a program with capabilities */
+
+/* Replace libc's. */
+char *secure_getenv(const char *name)
+{
+	return hidden ? NULL : getenv(name);
+}
+
+unsigned long getauxval(unsigned long type)
+{
+	return type == AT_SECURE && hidden;
+}
+
+#define ORIGIN "rank 0 of 1 (from RANK, WORLD_SIZE), local rank 0 (from LOCAL_RANK), no job id"
+#define LEFTOVER "torchrun says rank 0 of 1 (RANK, WORLD_SIZE), but Open MPI says rank 2 of 3 " \
+	"(OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE); torchrun is used"
+#define LEFT "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3"
+#define EXPORTED "HARTEBEEST_NID=0 HARTEBEEST_JOB=j OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3"
+#define EXPORTED_TOO "HARTEBEEST_NID=2 HARTEBEEST_JOB=j OMPI_COMM_WORLD_RANK=2 " \
+	"OMPI_COMM_WORLD_SIZE=3"
+#define HIDES " and all other variables are ignored, since the program's file has capabilities " \
+	"or a set-user-ID or set-group-ID bit: use hartebeest.json or arguments of " \
+	"hartebeest_open()"
+
+static const struct hint_row {
+	const char *variables;
+	bool hidden;
+	int ret;
+	const char *sentence;
+} hint_rows[] = {
+	{ LEFT, false, -EADDRINUSE, "x; " ORIGIN "; " LEFTOVER "; " NONE },
+	{ LEFT, false, -ETIMEDOUT, "x; " LEFTOVER "; " NONE },
+	{ LEFT, false, -ECONNREFUSED, "x" },
+	{ EXPORTED, false, -EADDRINUSE,
+	  "x; rank 0 of 3 (from HARTEBEEST_NID, OMPI_COMM_WORLD_SIZE), job j "
+	  "(from HARTEBEEST_JOB); rank 0 is from HARTEBEEST_NID, which all ranks may have; Open "
+	  "MPI says rank 2 (OMPI_COMM_WORLD_RANK): unset HARTEBEEST_NID" },
+	{ EXPORTED, false, -ENODATA, "x; rank 0 is from HARTEBEEST_NID, which all ranks may have; "
+	  "Open MPI says rank 2 (OMPI_COMM_WORLD_RANK): unset HARTEBEEST_NID" },
+	{ EXPORTED_TOO, false, -EADDRINUSE,
+	  "x; rank 2 of 3 (from HARTEBEEST_NID, OMPI_COMM_WORLD_SIZE), job j "
+	  "(from HARTEBEEST_JOB); rank 2 is from HARTEBEEST_NID, which all ranks may have; Open "
+	  "MPI says rank 2 (OMPI_COMM_WORLD_RANK): unset HARTEBEEST_NID" },
+	{ EXPORTED_TOO, false, -ENODATA, "x" },
+	{ "HARTEBEEST_NID=1", true, -EDESTADDRREQ, "x; HARTEBEEST_NID" HIDES },
+	{ "HARTEBEEST_NID=1", true, -ENODATA, "x; HARTEBEEST_NID" HIDES },
+	{ "PMI_RANK=1 PMI_SIZE=2", true, -ENODATA, "x; PMI_RANK" HIDES },
+	{ "HOME=/", true, -EDESTADDRREQ, "x" },
+	{ SRUN, false, -ETIMEDOUT, "x" },
+};
+
+static void what_ends_a_sentence(void **state)
+{
+	const struct hint_row *row;
+	struct beest_launch launch;
+
+	(void)state;
+	for (row = hint_rows; row < hint_rows + BEEST_COUNT(hint_rows); row++) {
+		clearenv();
+		set_all(row->variables);
+		hidden = row->hidden;
+		assert_int_equal(read_with(&launch, NULL), 0);
+		hidden = false;
+		beest_fail(-row->ret, "x");
+		assert_int_equal(beest_launch_hint(&launch, row->ret), row->ret);
+		assert_int_equal(beest_launch_hint(&launch, row->ret), row->ret);	/* once */
+		assert_error_is(row->sentence);
+		beest_launch_free(&launch);
+	}
+}
+
+/* Three ranks, each of which takes itself for the only one, would all pass alone. */
+static void the_only_rank_of_several(void **state)
+{
+	struct beest_launch launch;
+
+	(void)state;
+	set_all(LEFT);
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_int_equal(beest_launch_check(&launch), -ENODATA);
+	assert_error_is(LEFTOVER "; " NONE ": this rank alone would wait for no other; unset what "
+			"is left over, or set HARTEBEEST_NID and HARTEBEEST_PARTICIPANTS");
+	beest_launch_free(&launch);
+	set_all("HARTEBEEST_NID=0 HARTEBEEST_PARTICIPANTS=0");
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_int_equal(beest_launch_check(&launch), 0);
+	beest_launch_free(&launch);
+	clearenv();
+	set_all("RANK=0 WORLD_SIZE=1 LOCAL_RANK=0");
+	assert_int_equal(read_with(&launch, NULL), 0);
+	assert_int_equal(beest_launch_check(&launch), 0);
+	beest_launch_free(&launch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_given_is_no_error),
 		TEST(slurm_is_read),
+		TEST(a_process_without_a_rank),
 		TEST(every_launcher_is_read),
 		TEST(every_launchers_local_rank_is_read),
 		TEST(the_local_rank_may_be_another_launchers),
 		TEST(torchrun_and_pytorch_are_read),
+		TEST(the_shell_of_salloc_is_no_rank),
 		TEST(kubernetes_is_read),
 		TEST(the_first_of_the_table_is_taken),
 		TEST(a_batch_script_is_no_launcher),
@@ -534,6 +715,9 @@ int main(void)
 		TEST(the_two_counts_must_agree),
 		TEST(a_malformed_list_is_named),
 		TEST(batch_jobs_are_known),
+		TEST(what_is_no_id_of_a_run),
+		TEST(what_ends_a_sentence),
+		TEST(the_only_rank_of_several),
 		TEST(unsafe_jobs_are_hashed),
 		TEST(a_job_option_is_used_as_it_is),
 	};

@@ -61,7 +61,10 @@ static int evict(const char *key)
 
 /* ------------------------------------------------------------- one server's epoch --- */
 
-/* Commands: set presence, set record, add epoch; a get of epoch and record. */
+/*
+ * Commands: add presence, set record, append and add to the starts, add epoch; a get of epoch and
+ * record.
+ */
 static void opening(void **state)
 {
 	(void)state;
@@ -71,7 +74,7 @@ static void opening(void **state)
 	registry_put(registry, BEEST_KIND_QP, "x", "one", NULL);
 	counted(0, 0, 0);
 	assert_int_equal(registry_look(registry, 0), 0);
-	counted(1, 4, 5);
+	counted(1, 6, 7);
 	assert_non_null(epoch_of(registry_server));
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	assert_int_equal(registry_look(registry, 0), 0);
@@ -141,6 +144,123 @@ static void all_lost_except_records_stored_now(void **state)
 	assert_non_null(strstr(registry_stage.log, "has lost what it had"));
 }
 
+/* Stores a record along with an answered write, behind which no epoch is read. */
+static void store_and_count(const char *name)
+{
+	struct beest_look_extra count = {
+		.write = { .verb = BEEST_KV_INCR, .key = "hb1/job/count", .answered = true },
+	};
+	struct beest_look look = {
+		.extras = &count, .extra_count = 1, .deadline = beest_clock_deadline(BEEST_SECOND),
+	};
+
+	registry_put(registry, BEEST_KIND_BARRIER, name, "one", NULL);
+	assert_int_equal(beest_look_take(registry, &look), 0);
+	assert_true(count.done);
+	assert_string_equal(registry_said(registry, BEEST_KIND_BARRIER, name), "one");
+}
+
+/* Nor does a record that came there when no epoch was read: the loss was before it. */
+static void all_lost_except_records_before_an_answer(void **state)
+{
+	(void)state;
+	make();
+	assert_int_equal(registry_publish(registry, BEEST_KIND_MESSAGE, "m", "text"), 0);
+	fake_kv_flush(registry_server);
+	store_and_count("b");
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_false(epoch_is_kept());
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "m"), "text");
+	assert_non_null(strstr(registry_stage.log, "has lost what it had"));
+}
+
+/* It proves that as soon as a later request has brought the epoch. */
+static void evicted_alone_after_an_answer(void **state)
+{
+	(void)state;
+	make();
+	store_and_count("b");
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	fake_kv_evict(registry_server, "hb1/job/epoch");
+	fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
+	fake_kv_evict(registry_server, registry->presence.key);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_true(epoch_is_kept());
+	assert_null(strstr(registry_stage.log, "has lost what it had"));
+}
+
+/* Only the first request is held up. */
+static int64_t hold_once(const struct beest_kv *kv)
+{
+	(void)kv;
+	fake_kv.hold = NULL;
+	return 10 * BEEST_MS;
+}
+
+static void store_late(void *data)
+{
+	(void)data;
+	fake_kv.hold = hold_once;
+	store_and_count("b");
+}
+
+static void look_and_lose(void *data)
+{
+	(void)data;
+	crew_pass(BEEST_MS);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	fake_kv_flush(registry_server);
+}
+
+/*
+ * The request that stored it began before another thread's that brought the epoch, but was carried
+ * out after the loss.
+ */
+static void all_lost_except_records_that_come_late(void **state)
+{
+	(void)state;
+	crew_need();
+	make();
+	assert_int_equal(registry_publish(registry, BEEST_KIND_MESSAGE, "m", "text"), 0);
+	crew_start(store_late, NULL);
+	crew_start(look_and_lose, NULL);
+	registry_run();
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_false(epoch_is_kept());
+	assert_int_equal(registry_look(registry, 0), 0);
+	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "m"), "text");
+}
+
+static void push_slowly(void *data)
+{
+	(void)data;
+	fake_kv.latency = 10 * BEEST_MS;
+	assert_int_equal(registry_publish(registry, BEEST_KIND_MESSAGE, "m", "text"), 0);
+}
+
+static void lose_and_look(void *data)
+{
+	(void)data;
+	crew_pass(BEEST_MS);
+	fake_kv.latency = FAKE_KV_LATENCY;
+	fake_kv_flush(registry_server);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	assert_false(epoch_is_kept());
+}
+
+/* A message was stored and lost, and another thread has noticed, before its answer arrives. */
+static void lost_under_way(void **state)
+{
+	(void)state;
+	crew_need();
+	make();
+	crew_start(push_slowly, NULL);
+	crew_start(lose_and_look, NULL);
+	registry_run();
+	assert_string_equal(registry_said(registry, BEEST_KIND_MESSAGE, "m"), "text");
+}
+
 /* Nor does a record that another process stored under the same key. */
 static void all_lost_except_records_of_others(void **state)
 {
@@ -158,14 +278,12 @@ static void all_lost_except_records_of_others(void **state)
 	registry_kill(other);
 }
 
-/* The old connection breaks; over the new one, no epoch is found. */
+/* The old connection breaks; over the new one, at once, no epoch is found. */
 static void gone_and_back(void **state)
 {
 	(void)state;
 	make();
 	fake_kv_restart(registry_server);
-	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -ECONNRESET);
-	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_non_null(epoch_of(registry_server));
 	assert_false(epoch_is_kept());
@@ -197,7 +315,7 @@ static void alien(void **state)
 	fake_kv_put(registry_server, "hb1/job/epoch", "what?", 5, 0);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), -EPROTO);
 	assert_error_is("server a:1: the value under hb1/job/epoch is not an epoch");
-	assert_int_equal(fake_kv.servers[0].items, 3);
+	assert_int_equal(fake_kv.servers[0].items, 4);
 	assert_null(strstr(registry_stage.log, "lost"));
 	fake_kv_put(registry_server, "hb1/job/epoch", former, BEEST_EPOCH_SIZE, 0);
 	registry_stage.now += 10 * BEEST_SECOND;
@@ -255,7 +373,8 @@ static void one_write_to_a_server_that_is_gone(void **state)
 	assert_null(strstr(beest_error_text(), "tried for"));
 	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x", REGISTRY_LIMIT(1)),
 			 -ECONNREFUSED);
-	assert_error_has("the deadline had passed: server a:1");
+	assert_error_has("the deadline had passed ");
+	assert_error_has("not a span): server a:1");
 }
 
 /* No epoch is found over the same connection: the request runs again, without the deletion. */
@@ -334,7 +453,6 @@ static void quick_learner(void *data)
 	crew_pass(BEEST_MS);
 	fake_kv.latency = 1;
 	fake_kv_restart(registry_server);
-	assert_int_equal(beest_look_take(registry, &look), -ECONNRESET);
 	assert_int_equal(beest_look_take(registry, &look), 0);
 }
 
@@ -518,11 +636,27 @@ static int look_for_long(int looks)
 {
 	int i, ret = 0;
 
-	for (i = 0; i < looks && ret != -ENOSPC; i++) {
+	for (i = 0; i < looks && ret == 0; i++) {
 		registry_stage.now += 100 * BEEST_MS;
 		ret = registry_look(registry, BEEST_LOOK_CHECK);
 	}
 	return ret;
+}
+
+/* A value that is not stored, and nobody is told. */
+static void it_takes_less(void **state)
+{
+	char text[301];
+
+	(void)state;
+	registry = registry_make(0, 2);
+	registry_server->item_max = 256;
+	registry_put(registry, BEEST_KIND_MR, "x", "short", NULL);
+	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
+	registry_put(registry, BEEST_KIND_MR, "y", unit_repeat(text, 'y', 300), NULL);
+	assert_int_equal(look_for_long(300), -EMSGSIZE);
+	assert_error_has("server a:1 takes values of less than 256 bytes (memcached -I), and a "
+			 "record of this job has 3");
 }
 
 /* First one warning, then an error that says what is needed. */
@@ -611,8 +745,6 @@ static void an_offer_that_is_lost(void **state)
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
 	assert_null(registry_said(registry, BEEST_KIND_QP, "x"));
-	assert_int_not_equal(registry_look(registry, 0), 0);
-	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
@@ -654,6 +786,10 @@ int main(void)
 		REGISTRY_TEST(an_existing_epoch),
 		REGISTRY_TEST(the_time_to_live_of_an_epoch),
 		REGISTRY_TEST(evicted_alone),
+		REGISTRY_TEST(all_lost_except_records_before_an_answer),
+		REGISTRY_TEST(evicted_alone_after_an_answer),
+		REGISTRY_TEST(all_lost_except_records_that_come_late),
+		REGISTRY_TEST(lost_under_way),
 		REGISTRY_TEST(all_lost_except_records_stored_now),
 		REGISTRY_TEST(all_lost_except_records_of_others),
 		REGISTRY_TEST(gone_and_back),
@@ -669,6 +805,7 @@ int main(void)
 		REGISTRY_TEST(one_is_away),
 		REGISTRY_TEST(a_server_that_is_needed),
 		REGISTRY_TEST(the_presence_is_away),
+		REGISTRY_TEST(it_takes_less),
 		REGISTRY_TEST(it_evicts),
 		REGISTRY_TEST(it_evicts_now_and_then),
 		REGISTRY_TEST(it_refuses),

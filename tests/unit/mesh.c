@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "hartebeest-mesh.h"
 #include "lib/base/clock.h"
@@ -76,7 +77,7 @@ static void member_open(int slot, int rank, int size)
 
 	memset(member, 0, sizeof(*member));
 	party_open(slot, rank, size, NULL);
-	hartebeest_mesh_attr_preset(&member->attr);
+	hartebeest_mesh_attr_init(&member->attr);
 	member->attr.pd = "pd";
 	member->attr.regions = two_regions;
 	member->attr.region_count = 2;
@@ -105,6 +106,7 @@ static void run(void *data)
 	member->ended = false;
 	if (beest_context_need_registry(context->hb, BEEST_KIND_ANY, NULL) == 0 && member->dies) {
 		context->hb->registry->interrupt = rank_dies;
+		context->hb->registry->explain = NULL;
 		context->hb->registry->data = member;
 	}
 	if (member->finds_out)
@@ -336,7 +338,7 @@ static void completions_name_the_rank(void **state)
 	assert_mesh(3, 1);
 	qp = hartebeest_mesh_qp(members[0].mesh, 2, 0);
 	wc.qp_num = qp->qp_num;
-	assert_int_equal(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)), 0);
+	assert_true(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)) >= 0);
 	snprintf(wanted, sizeof(wanted), "of mesh 'm' on fake0:1, connected to 'rank 2' (QP %u of "
 		 "the peer (rank 2))", hartebeest_mesh_qp(members[2].mesh, 0, 0)->qp_num);
 	assert_non_null(strstr(text, wanted));
@@ -344,18 +346,22 @@ static void completions_name_the_rank(void **state)
 	party_kill(&party[2]);
 	member_open(3, 2, 3);
 	assert_int_equal(hartebeest_msg_push(party[3].hb, "here", "", 0, 0), 0);
-	assert_int_equal(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)), 0);
+	assert_true(hartebeest_mesh_barrier(members[0].mesh,
+					    crew_now() + 5 * BEEST_SECOND) < 0);
+	fake_kv_count_again();
+	assert_true(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)) >= 0);
+	assert_int_equal(fake_kv.requests, 0);
 	assert_non_null(strstr(text, "; the peer is rank 2, which is another process now"));
 
 	fake_verbs_set_state(qp, IBV_QPS_ERR);
-	assert_int_equal(hartebeest_post_text(party[0].hb, qp, &wr, -EIO, text, sizeof(text)), 0);
+	assert_true(hartebeest_post_text(party[0].hb, qp, &wr, -EIO, text, sizeof(text)) >= 0);
 	snprintf(wanted, sizeof(wanted), "mesh 'm' (to rank 2, QP %u, RC) did not accept a write ",
 		 qp->qp_num);
 	assert_non_null(strstr(text, wanted));
 	assert_non_null(strstr(text, ": hartebeest_mesh_repair() brings it back when that rank was "
 			       "started again"));
 	wc.qp_num = 1;
-	assert_int_equal(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)), 0);
+	assert_true(hartebeest_completion_text(party[0].hb, &wc, text, sizeof(text)) >= 0);
 	assert_non_null(strstr(text, "of a queue pair unknown to this context"));
 }
 
@@ -589,7 +595,7 @@ static int32_t datagram_peers[1] = { 3 };
 
 static void datagrams_to_some(void **state)
 {
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 	int i;
 
 	(void)state;
@@ -603,14 +609,14 @@ static void datagrams_to_some(void **state)
 	registry_run();
 	for (i = 0; i < 4; i++)
 		came(i);
-	assert_int_equal(hartebeest_mesh_address(members[0].mesh, 3, &address), 0);
+	assert_int_equal(hartebeest_mesh_ud_address(members[0].mesh, 3, &address), 0);
 	assert_int_equal(address.qp_num, members[3].mesh->fabric.qps[0]->qp_num);
-	assert_int_equal(hartebeest_mesh_address(members[0].mesh, 1, &address), -ENOENT);
+	assert_int_equal(hartebeest_mesh_ud_address(members[0].mesh, 1, &address), -ENOENT);
 }
 
 static void datagrams(void **state)
 {
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 	int a, b;
 
 	(void)state;
@@ -624,12 +630,13 @@ static void datagrams(void **state)
 		for (b = 0; b < 6; b++) {
 			if (a == b)
 				continue;
-			assert_int_equal(hartebeest_mesh_address(members[a].mesh, b, &address), 0);
+			assert_int_equal(hartebeest_mesh_ud_address(members[a].mesh, b, &address),
+					 0);
 			assert_int_equal(address.qp_num,
 					 hartebeest_mesh_qp(members[b].mesh, a, 0)->qp_num);
 			assert_non_null(address.ah);
 		}
-		assert_int_equal(hartebeest_mesh_address(members[a].mesh, 9, &address), -ENOENT);
+		assert_int_equal(hartebeest_mesh_ud_address(members[a].mesh, 9, &address), -ENOENT);
 	}
 }
 
@@ -670,7 +677,7 @@ static void several_meshes(void **state)
 	registry_run();
 	assert_mesh(4, 1);
 	for (i = 0; i < 4; i++) {
-		hartebeest_mesh_close(members[i].mesh);
+		assert_int_equal(hartebeest_mesh_close(members[i].mesh), 0);
 		crew_start(run, &members[i]);
 	}
 	registry_run();
@@ -815,8 +822,8 @@ static void a_rank_that_is_missing(void **state)
 	registry_run();
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(members[i].ret, -ETIMEDOUT);
-		assert_non_null(strstr(members[i].error, "mesh 'm': after 10 s: 1 of 4 ranks is "
-				       "not here: rank 3 (key hb1/job/barrier/-/mesh/m/3, never "
+		assert_non_null(strstr(members[i].error, "mesh 'm': after 10 s: 1 of 4 ranks has "
+				       "not arrived: rank 3 (key hb1/job/barrier/-/mesh/m/3, never "
 				       "seen); server a:1 answers; HARTEBEEST_JOB (here job) and "
 				       "the servers must be the same on all ranks"));
 	}
@@ -870,8 +877,8 @@ static void missing_ranks_are_reported(void **state)
 		registry_run();
 		for (i = 0; i < counts[k]; i++)
 			came(i);
-		snprintf(expected, sizeof(expected), "%d of %d are here; missing: 2", counts[k] - 1,
-			 counts[k]);
+		snprintf(expected, sizeof(expected), "%d of %d have arrived; missing: 2",
+			 counts[k] - 1, counts[k]);
 		assert_string_equal(told, expected);
 		assert_int_equal(told_often, 3);
 		drop();
@@ -888,6 +895,24 @@ static void different_wishes(void **state)
 	assert_int_equal(members[0].ret, -EPROTO);
 	assert_non_null(strstr(members[0].error, "rank 0 and rank 2 ask for different meshes"));
 	assert_int_equal(members[2].ret, -EPROTO);
+}
+
+/* A mark with fewer regions is shorter: the rank with more hears the same, and no later. */
+static void different_regions(void **state)
+{
+	int i;
+
+	(void)state;
+	make(3);
+	members[0].attr.regions = NULL;
+	members[0].attr.region_count = 0;
+	start(3);
+	registry_run();
+	for (i = 0; i < 3; i++)
+		assert_int_equal(members[i].ret, -EPROTO);
+	assert_non_null(strstr(members[0].error, "rank 0 and rank 1 ask for different meshes"));
+	assert_non_null(strstr(members[1].error, "rank 1 and rank 0 ask for different meshes: "));
+	assert_non_null(strstr(members[1].error, "region_count must be the same"));
 }
 
 /* Rank 1 does not name rank 0 as a peer: rank 0, which finds out, must report it. */
@@ -941,7 +966,7 @@ static void bad_input(void **state)
 			 -EINVAL);
 	assert_int_equal(hartebeest_mesh_connect(party[0].hb, "a b", NULL, &member->mesh, 0),
 			 -EINVAL);
-	assert_error_has("the name 'a b' cannot be part of a key: byte 2 is 0x20");
+	assert_error_has("the name 'a b' cannot be part of a key: byte 2 is a blank");
 	member->attr.regions = unknown;
 	member->attr.region_count = 1;
 	run(member);
@@ -951,6 +976,11 @@ static void bad_input(void **state)
 	member->attr.pd = NULL;
 	refused(member, "pd does not name the protection domain of region 'mr0'");
 	member->attr.pd = "pd";
+	member->attr.cq = "cq7";
+	run(member);
+	assert_int_equal(member->ret, -ENOENT);
+	assert_non_null(strstr(member->error, "'cq7'"));
+	member->attr.cq = NULL;
 	member->attr.regions = nameless;
 	refused(member, "the name of region 0 is NULL");
 	member->attr.regions = NULL;
@@ -976,9 +1006,9 @@ static void bad_input(void **state)
 	refused(member, "ranks is NULL");
 	member->attr.gather = gather_nothing;
 	member->attr.own_rank = 2;
-	refused(member, "own_rank is not within rank_count");
+	refused(member, "ranks do not include rank 2, this process");
 	member->attr.own_rank = -1;
-	refused(member, "own_rank is not within rank_count");
+	refused(member, "ranks do not include rank -1, this process");
 	member->attr.rank_count = 0;
 	refused(member, "gather needs rank_count");
 	member->attr.gather = NULL;
@@ -1000,7 +1030,7 @@ static void bad_input(void **state)
 	run(member);
 	assert_int_equal(member->ret, -ERANGE);
 	member->attr.size = 8;
-	refused(member, "mesh_attr has the size 8: hartebeest_mesh_attr_preset() was not called");
+	refused(member, "mesh_attr has the size 8: hartebeest_mesh_attr_init() was not called");
 }
 
 /* Each verbs call fails once: either the mesh is made, or nothing of it is left. */
@@ -1169,7 +1199,7 @@ static void assert_reason(void)
 {
 	came(0);
 	assert_int_equal(members[1].ret, -ETIMEDOUT);
-	assert_non_null(strstr(members[1].error, "1 of 3 ranks is not here"));
+	assert_non_null(strstr(members[1].error, "1 of 3 ranks has not arrived"));
 	assert_non_null(strstr(members[1].error, "; rank 2 was started again meanwhile"));
 }
 
@@ -1240,7 +1270,7 @@ static void assert_one_is_missing(void)
 		if (i == VICTIM || i == SECOND_VICTIM)
 			continue;
 		assert_int_equal(members[i].ret, -ETIMEDOUT);
-		assert_non_null(strstr(members[i].error, "1 of 4 ranks is not here"));
+		assert_non_null(strstr(members[i].error, "1 of 4 ranks has not arrived"));
 		assert_non_null(strstr(members[i].error, ": rank 3 (key "));
 	}
 }
@@ -1610,6 +1640,103 @@ static void repaired(void **state)
 	}
 }
 
+static pthread_t caller;
+static int strangers;			/* calls of refill by other threads; atomic */
+
+/* Gives other threads the time to come here, too. */
+static int refill_slowly(void *data, int rank, struct ibv_qp *qp)
+{
+	(void)data;
+	(void)qp;
+	if (!pthread_equal(pthread_self(), caller))
+		__atomic_add_fetch(&strangers, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&refilled[rank], 1, __ATOMIC_RELAXED);
+	usleep(3000);
+	return 0;
+}
+
+static void by_threads_make(struct hartebeest_mesh_attr *attr, int rank)
+{
+	(void)rank;
+	attr->threads = 3;
+	attr->refill = refill_slowly;
+}
+
+static void by_threads_assert_met(int a, int b)
+{
+	assert_link(a, b, 0);
+}
+
+/* Four of six are replaced.  Whatever threads connect, only the caller's posts receives. */
+static void repaired_by_several_threads(void **state)
+{
+	static const struct shape shape = { by_threads_make, by_threads_assert_met };
+
+	(void)state;
+	caller = pthread_self();
+	strangers = 0;
+	repair.shape = &shape;
+	repair_start(6, false);
+	memset(refilled, 0, sizeof(refilled));
+	repair_run(2, 4);
+	assert_int_equal(refilled[0], 4);	/* of newcomers */
+	assert_int_equal(refilled[2], 5);	/* of all others */
+	assert_int_equal(strangers, 0);
+	drop();
+	repair.shape = NULL;
+}
+
+static void meet(void *data)
+{
+	struct member *member = data;
+
+	member->ret = hartebeest_mesh_barrier(member->mesh, 0);
+}
+
+/*
+ * Rank 1 was started again, but nobody repairs: the others wait for it in a barrier, where they
+ * learn what to do, or have left.  So they are not just missing, if they live.
+ */
+static void nobody_repairs(int size, bool leave)
+{
+	const char *error;
+	int i;
+
+	repair_start(size, false);
+	repair_replace(1, 1);
+	repair_member(1)->patience = 5 * BEEST_SECOND;
+	crew_start(run, repair_member(1));
+	for (i = 0; i < size; i++)
+		if (i != 1 && leave)
+			party_close(&party[repair.slots[i]]);
+		else if (i != 1)
+			crew_start(meet, repair_member(i));
+	registry_run();
+	error = repair_member(1)->error;
+	assert_int_equal(repair_member(1)->ret, -ETIMEDOUT);
+	assert_non_null(strstr(error, "not arrived: rank 0 (key "));
+	assert_int_equal(!leave, strstr(error, ", which has finished without this process)") &&
+			 strstr(error, ": the ranks that have finished have to call "
+				"hartebeest_mesh_repair()"));
+	assert_int_equal(leave, strstr(error, ", which has left)") != NULL);
+	for (i = 0; i < size; i++)
+		assert_true(i == 1 || leave || repair_member(i)->ret == -ESTALE);
+}
+
+static void a_newcomer_whom_nobody_repairs_for(void **state)
+{
+	static const int sizes[] = { 3, 20 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(sizes); i++) {
+		nobody_repairs(sizes[i], false);
+		drop();
+		nobody_repairs(sizes[i], true);
+		drop();
+	}
+}
+
 /* Ranks that find a newcomer at a barrier do not refuse it, since they repair the mesh next. */
 static void repaired_after_a_barrier(void **state)
 {
@@ -1887,9 +2014,9 @@ static void make_datagrams(struct hartebeest_mesh_attr *attr, int rank)
 
 static void assert_address(int a, int b)
 {
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 
-	assert_int_equal(hartebeest_mesh_address(members[a].mesh, party[b].rank, &address), 0);
+	assert_int_equal(hartebeest_mesh_ud_address(members[a].mesh, party[b].rank, &address), 0);
 	assert_int_equal(address.qp_num, members[b].mesh->fabric.qps[0]->qp_num);
 	assert_regions(a, b);
 }
@@ -2136,6 +2263,32 @@ static void neighbours_gathered(void **state)
 	assert_ring(5);
 }
 
+/* Ranks are ids here, too, whatever numbers the program's own exchange uses. */
+static void gathered_with_gaps(void **state)
+{
+	static const int32_t ids[] = { 5, 9 };
+	int i;
+
+	(void)state;
+	gather_make(2);
+	for (i = 0; i < 2; i++) {
+		members[i].attr.ranks = ids;
+		members[i].attr.own_rank = ids[i];
+	}
+	start(2);
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		came(i);
+		assert_non_null(hartebeest_mesh_qp(members[i].mesh, ids[!i], 0));
+		assert_null(hartebeest_mesh_qp(members[i].mesh, ids[i], 0));
+		assert_non_null(strstr(hartebeest_error(), ids[i] == 5 ?
+				       "has no queue pair 0 to rank 5" :
+				       "has no queue pair 0 to rank 9"));
+	}
+	assert_null(hartebeest_mesh_cq(NULL));
+	assert_string_equal(hartebeest_error(), "hartebeest_mesh_cq(): mesh is NULL");
+}
+
 static void gathered(void **state)
 {
 	int i;
@@ -2225,6 +2378,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_misspelt_variable, setup, teardown),
 		cmocka_unit_test_setup_teardown(missing_ranks_are_reported, setup, teardown),
 		cmocka_unit_test_setup_teardown(different_wishes, setup, teardown),
+		cmocka_unit_test_setup_teardown(different_regions, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wish_of_one_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
@@ -2243,6 +2397,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
+		cmocka_unit_test_setup_teardown(repaired_by_several_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_newcomer_whom_nobody_repairs_for, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(repaired_after_a_barrier, setup, teardown),
 		cmocka_unit_test_setup_teardown(few_are_told_at_the_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_newcomer_is_late, setup, teardown),
@@ -2254,6 +2411,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_gives_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_forged_gate, setup, teardown),
 		cmocka_unit_test_setup_teardown(gathered, setup, teardown),
+		cmocka_unit_test_setup_teardown(gathered_with_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_is_refused_and_nobody_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_fails_and_nobody_hangs, setup, teardown),

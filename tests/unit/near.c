@@ -356,10 +356,41 @@ static void told_by_the_device_text(void **state)
 	setenv("SLURM_LOCALID", "2", 1);
 	assert_int_equal(hartebeest_open(&hb, options), 0);
 	assert_int_equal(hartebeest_local_rank(hb), 2);
-	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), 0);
+	assert_true(hartebeest_device_text(hb, text, sizeof(text)) >= 0);
 	assert_non_null(strstr(text, "port mlx5_6:1, near:numa, at distance 10 like 3 others; IP "
 			       "address 10.0.0.1; "));
 	assert_int_equal(hartebeest_close(hb), 0);
+}
+
+static void text_is(const char *wanted)
+{
+	static const char *const options[] = { "device.name=near:numa", NULL };
+	struct hartebeest_context *hb;
+	char text[1024];
+
+	assert_int_equal(hartebeest_open(&hb, options), 0);
+	assert_true(hartebeest_device_text(hb, text, sizeof(text)) >= 0);
+	assert_ptr_equal(strstr(text, wanted), text);
+	assert_int_equal(hartebeest_close(hb), 0);
+}
+
+static void lose_gids(int first, int last)
+{
+	for (; first <= last; first++)
+		fake_verbs.devices[first].ports[0].gid_count = 0;
+}
+
+/* Nearness goes before the worth of a GID, but not before having one. */
+static void near_ones_without_a_gid(void **state)
+{
+	(void)state;
+	lose_gids(4, 5);
+	text_is("port mlx5_6:1, near:numa, at distance 10 like 3 others; ");
+	lose_gids(6, 6);
+	fake_verbs.devices[7].ports[0].gid_count = 2;		/* link-local */
+	text_is("port mlx5_7:1, near:numa, at distance 10 like 3 others; ");
+	lose_gids(7, 7);
+	text_is("port mlx5_0:1, near:numa, at distance 21 like 3 others; ");
 }
 
 int main(void)
@@ -377,6 +408,7 @@ int main(void)
 		TEST(by_network_interface),
 		TEST(without_a_place),
 		TEST(told_by_the_device_text),
+		TEST(near_ones_without_a_gid),
 #undef TEST
 	};
 

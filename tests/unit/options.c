@@ -114,7 +114,7 @@ static void assert_value(const struct beest_options *options, const char *name,
 	char text[256];
 	const char *from;
 
-	assert_int_equal(beest_options_text(options, name, text, sizeof(text), &from), 0);
+	assert_true(beest_options_text(options, name, text, sizeof(text), &from) >= 0);
 	assert_string_equal(text, value);
 	assert_string_equal(from, source);
 }
@@ -133,7 +133,7 @@ static bool has_way(const struct beest_option *row, enum way way)
 /* Integers are written bare into JSON, all other values in quotes. */
 static void put_json(const struct beest_option *row, const char *value)
 {
-	bool bare = row->type == BEEST_OPTION_INT && strcmp(value, "auto");
+	bool bare = row->type == BEEST_OPTION_INT && (!row->word || strcmp(value, row->word));
 	int length = (int)strcspn(row->name, ".");
 	char text[256];
 
@@ -174,19 +174,19 @@ static void source_by(const struct beest_option *row, enum way way, char *source
 static void assert_others_untouched(const struct beest_options *options,
 				    const struct beest_option *row)
 {
-	struct beest_options presets;
+	struct beest_options defaults;
 	char text[256];
 	size_t i;
 
-	assert_int_equal(beest_options_load(&presets, NULL, NULL, NULL), 0);
+	assert_int_equal(beest_options_load(&defaults, NULL, NULL, NULL), 0);
 	for (i = 0; i < beest_option_count; i++) {
 		if (&beest_option_rows[i] == row)
 			continue;
-		assert_int_equal(beest_options_text(&presets, beest_option_rows[i].name, text,
-						    sizeof(text), NULL), 0);
-		assert_value(options, beest_option_rows[i].name, text, "preset");
+		assert_true(beest_options_text(&defaults, beest_option_rows[i].name, text,
+					       sizeof(text), NULL) >= 0);
+		assert_value(options, beest_option_rows[i].name, text, "default");
 	}
-	beest_options_free(&presets);
+	beest_options_free(&defaults);
 }
 
 static void accepts(const struct beest_option *row, const char *value)
@@ -207,7 +207,7 @@ static void accepts(const struct beest_option *row, const char *value)
 	}
 }
 
-/* The value is refused in every way, and the preset stays. */
+/* The value is refused in every way, and the default stays. */
 static void refuses(const struct beest_option *row, const char *value, int err)
 {
 	struct beest_options options;
@@ -219,9 +219,9 @@ static void refuses(const struct beest_option *row, const char *value, int err)
 		if (load_by(&options, row, way, value) != -err)
 			fail_msg("%s=%s is not refused by %d", row->name, value, err);
 		assert_non_null(strstr(beest_error_text(), row->name));
-		assert_value(&options, row->name, !row->preset ? "" :
-			     strcmp(row->preset, "0x11111111") ? row->preset : "286331153",
-			     "preset");
+		assert_value(&options, row->name, !row->initial ? "" :
+			     strcmp(row->initial, "0x11111111") ? row->initial : "286331153",
+			     "default");
 		beest_options_free(&options);
 	}
 }
@@ -249,8 +249,8 @@ static void walk_int(const struct beest_option *row)
 	number_text(row->max + 1, text);
 	refuses(row, text, ERANGE);
 	refuses(row, "99999999999999999999", ERANGE);
-	if (row->automatic)
-		accepts(row, "auto");
+	if (row->word)
+		accepts(row, row->word);
 }
 
 /* min and max are printed in other units than given here. */
@@ -324,8 +324,8 @@ static void every_row_takes_its_range(void **state)
 		walks[beest_option_rows[i].type](&beest_option_rows[i]);
 }
 
-/* A printed preset can be given as an argument, and means the same again. */
-static void every_preset_goes_round(void **state)
+/* A printed default can be given as an argument, and means the same again. */
+static void every_default_goes_round(void **state)
 {
 	struct beest_options options, again;
 	char text[128];
@@ -337,16 +337,16 @@ static void every_preset_goes_round(void **state)
 	for (i = 0; i < beest_option_count; i++) {
 		const struct beest_option *row = &beest_option_rows[i];
 
-		assert_int_equal(beest_options_text(&options, row->name, text, sizeof(text),
-						    &source), 0);
-		assert_string_equal(source, "preset");
-		assert_int_equal(!row->preset, !*text);
-		if (!row->preset)
+		assert_true(beest_options_text(&options, row->name, text, sizeof(text),
+					       &source) >= 0);
+		assert_string_equal(source, "default");
+		assert_int_equal(!row->initial, !*text);
+		if (!row->initial)
 			continue;
 		assert_int_equal(load_by(&again, row, ARGUMENT, text), 0);
 		assert_value(&again, row->name, text, "argument");
 		beest_options_free(&again);
-		assert_int_equal(load_by(&again, row, ARGUMENT, row->preset), 0);
+		assert_int_equal(load_by(&again, row, ARGUMENT, row->initial), 0);
 		assert_value(&again, row->name, text, "argument");
 		beest_options_free(&again);
 	}
@@ -366,7 +366,7 @@ static void every_row_explains_itself(void **state)
 	}
 }
 
-static void presets_are_in_the_struct(void **state)
+static void defaults_are_in_the_struct(void **state)
 {
 	struct beest_options options;
 	int i;
@@ -390,6 +390,7 @@ static void presets_are_in_the_struct(void **state)
 	assert_int_equal(options.timeout, INT64_C(30000000000));
 	assert_int_equal(options.ttl, INT64_C(86400000000000));
 	assert_int_equal(options.poll_timeout, INT64_C(3600000000000));
+	assert_int_equal(options.fetch_timeout, INT64_C(3600000000000));
 	assert_null(options.participants);
 	assert_int_equal(options.nparticipants, BEEST_AUTO);
 	assert_int_equal(options.rank, BEEST_AUTO);
@@ -417,7 +418,7 @@ static void a_prefix_sets_one_transport(void **state)
 			sprintf(argument, "qp_init_attr.%scap.max_send_wr", prefixes[seen]);
 			assert_int_equal(options.qp[seen].max_send_wr, seen == set ? 7 : 128);
 			assert_value(&options, argument, seen == set ? "7" : "128",
-				     seen == set ? "argument" : "preset");
+				     seen == set ? "argument" : "default");
 		}
 		beest_options_free(&options);
 	}
@@ -497,16 +498,16 @@ static void other_rows_have_no_prefix(void **state)
 
 /* ------------------------------------------------------------ sources --- */
 
-static void presets_of_the_caller(void **state)
+static void defaults_of_the_caller(void **state)
 {
-	const char *const presets[] = { "exchange.timeout=4s", "poll.timeout=5s", NULL };
+	const char *const defaults[] = { "exchange.timeout=4s", "poll.timeout=5s", NULL };
 	struct beest_options options;
 
 	(void)state;
 	write_text(system_path, "{ \"exchange\": { \"timeout\": \"1s\" } }");
-	assert_int_equal(beest_options_load(&options, presets, system_path, NULL), 0);
+	assert_int_equal(beest_options_load(&options, defaults, system_path, NULL), 0);
 	assert_value(&options, "exchange.timeout", "1s", system_path);
-	assert_value(&options, "poll.timeout", "5s", "preset");
+	assert_value(&options, "poll.timeout", "5s", "default");
 	beest_options_free(&options);
 }
 
@@ -597,7 +598,7 @@ static void all_is_read_and_the_first_failure_told(void **state)
 			"'soon' is not a duration such as 30s or 67ms");
 	assert_int_equal(options.log_level, BEEST_LOG_DEBUG);
 	assert_value(&options, "job.rank", "4", "environment HARTEBEEST_NID");
-	assert_value(&options, "exchange.timeout", "30s", "preset");
+	assert_value(&options, "exchange.timeout", "30s", "default");
 	beest_options_free(&options);
 }
 
@@ -611,7 +612,7 @@ static void the_rest_of_a_file_with_a_bad_key_holds(void **state)
 	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -ERANGE);
 	assert_sentence("FILE:1: cq_attr.cq_depth: "
 			"'0' is out of range: 1 to 4194304");
-	assert_value(&options, "cq_attr.cq_depth", "512", "preset");
+	assert_value(&options, "cq_attr.cq_depth", "512", "default");
 	assert_value(&options, "qp_attr.retry_cnt", "3", json_path);
 	assert_int_equal(options.log_level, BEEST_LOG_INFO);
 	beest_options_free(&options);
@@ -651,6 +652,8 @@ static void json_types_are_told(void **state)
 		{ "{\"job\":{\"id\":7}}",
 		  "job.id: found the number 7, expected text in quotes" },
 		{ "{\"job\":{\"id\":null}}", "job.id: found null, expected text in quotes" },
+		{ "{\"exchange\":{\"servers\":[\"a\"]}}", "exchange.servers: found an array, "
+		  "expected text in quotes, with commas between several" },
 		{ "{\"device\":{\"roce\":2}}",
 		  "device.roce: found the number 2, expected a word in quotes" },
 		{ "{\"log\":{\"level\":7}}",
@@ -741,6 +744,12 @@ static void unknown_keys_are_told(void **state)
 		     "exchange.timeout or poll.timeout?");
 	refuses_json("{ \"servers\": \"localhost\" }", EINVAL,
 		     AT ":1: unknown section 'servers'; did you mean exchange.servers?");
+	refuses_json("{ \"HARTEBEEST_TIMEOUT\": \"5s\" }", EINVAL,
+		     AT ":1: unknown section 'HARTEBEEST_TIMEOUT'; did you mean \"exchange\": { "
+		     "\"timeout\": ... }?");
+	refuses_json("{ \"exchange\": { \"HARTEBEEST_TIMEOUT\": \"5s\" } }", EINVAL,
+		     AT ":1: unknown option 'exchange.HARTEBEEST_TIMEOUT': it is the environment "
+		     "variable of exchange.timeout");
 }
 
 /* The library's comparisons lead here by the linker's --wrap, and are counted. */
@@ -917,6 +926,14 @@ static void malformed_json_is_named(void **state)
 		{ "{ \"qp_attr\" = 3 }", ":1: unexpected '='" },
 		{ "{ { \"timeout\": 3 } }", ":1: quoted object property name expected" },
 		{ "\xef\xbb\xbf{}", ":1: the file begins with a byte order mark" },
+		{ "\xff\xfe{", ":1: the file is UTF-16: save it as UTF-8" },
+		{ "\xfe\xff", ":1: the file is UTF-16: save it as UTF-8" },
+		{ "{ \xe2\x80\x9cjob\xe2\x80\x9d: {} }",
+		  ":1: typographic quotes: text needs straight ones, \"" },
+		{ "{ \"job\": { \"id\": \xe2\x80\x99x } }",
+		  ":1: typographic quotes: text needs straight ones, \"" },
+		{ "{\n\xc2\xa0\"job\": {} }", ":2: a no-break space: replace it by a plain one" },
+		{ "{ \xe2\x82\xac }", ":1: unexpected byte 0xe2" },
 		{ "{\v}", ":1: unexpected byte 0x0b" },
 	};
 	char sentence[256];
@@ -945,7 +962,7 @@ static void fractions_are_refused(void **state)
 		use_json(text);
 		assert_true(beest_options_load(&options, NULL, NULL, NULL) < 0);
 		assert_error_has(json_path);
-		assert_value(&options, "qp_attr.timeout", "14", "preset");
+		assert_value(&options, "qp_attr.timeout", "14", "default");
 		beest_options_free(&options);
 	}
 }
@@ -1101,6 +1118,32 @@ static void the_locale_stays(void **state)
 
 /* ------------------------------------------------------- environment --- */
 
+/* Names of options, and what people call them, lead to the variable, too. */
+static void what_variables_are_called(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "SERVERS", "EXC_IP_PORT" }, { "SERVER", "EXC_IP_PORT" },
+		{ "EXC_SERVERS", "EXC_IP_PORT" }, { "RANK", "NID" }, { "SIZE", "NPARTICIPANTS" },
+		{ "WORLD_SIZE", "NPARTICIPANTS" }, { "NRANKS", "NPARTICIPANTS" },
+		{ "JOB_ID", "JOB" }, { "TIMOUT", "TIMEOUT" },
+	};
+	struct beest_options options;
+	char name[64], sentence[160];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		snprintf(name, sizeof(name), "HARTEBEEST_%s", rows[i][0]);
+		snprintf(sentence, sizeof(sentence), "unknown environment variable %s, the "
+			 "nearest is HARTEBEEST_%s", name, rows[i][1]);
+		setenv(name, "3", 1);
+		assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), 0);
+		assert_string_equal(options.unknown_environment, sentence);
+		beest_options_free(&options);
+		unsetenv(name);
+	}
+}
+
 static void unknown_variables_are_told(void **state)
 {
 	struct beest_options options;
@@ -1156,6 +1199,12 @@ static void an_empty_variable_is_refused(void **state)
 	assert_sentence("environment HARTEBEEST_EXC_IP_PORT (exchange.servers): "
 			"'' is not a value; leave it out instead");
 	beest_options_free(&options);
+	unsetenv("HARTEBEEST_EXC_IP_PORT");
+	setenv("HARTEBEEST_TIMEOUT", "", 1);
+	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EINVAL);
+	assert_sentence("environment HARTEBEEST_TIMEOUT (exchange.timeout): "
+			"'' is not a value; leave it out instead");
+	beest_options_free(&options);
 }
 
 /* ---------------------------------------------------------- arguments --- */
@@ -1189,6 +1238,9 @@ static void bad_arguments_are_told(void **state)
 	refuses_argument("timeout=3", EINVAL,
 			 "argument: unknown option 'timeout'; did you mean "
 			 "qp_attr.timeout, exchange.timeout or poll.timeout?");
+	refuses_argument("HARTEBEEST_TIMEOUT=5s", EINVAL,
+			 "argument: unknown option 'HARTEBEEST_TIMEOUT': it is the environment "
+			 "variable of exchange.timeout");
 	refuses_argument("max_send_wr=3", EINVAL,
 			 "argument: unknown option 'max_send_wr'; did you mean "
 			 "qp_init_attr.cap.max_send_wr?");
@@ -1272,7 +1324,7 @@ static void text_is_cut_and_names_are_checked(void **state)
 
 	(void)state;
 	assert_int_equal(load_with(&options, "job.id=abcdef"), 0);
-	assert_int_equal(beest_options_text(&options, "job.id", text, sizeof(text), NULL), 0);
+	assert_true(beest_options_text(&options, "job.id", text, sizeof(text), NULL) >= 0);
 	assert_string_equal(text, "abc");
 	assert_int_equal(beest_options_text(&options, "job.it", text, sizeof(text), NULL),
 			 -ENOENT);
@@ -1301,16 +1353,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_row_takes_its_range),
-		TEST(every_preset_goes_round),
+		TEST(every_default_goes_round),
 		TEST(every_row_explains_itself),
-		TEST(presets_are_in_the_struct),
+		TEST(defaults_are_in_the_struct),
 		TEST(a_prefix_sets_one_transport),
 		TEST(no_prefix_sets_all),
 		TEST(a_prefix_wins_in_any_order),
 		TEST(a_higher_source_wins_over_a_prefix),
 		TEST(a_qp_type_with_a_prefix_is_checked),
 		TEST(other_rows_have_no_prefix),
-		TEST(presets_of_the_caller),
+		TEST(defaults_of_the_caller),
 		TEST(one_source_wins_over_another),
 		TEST(the_system_file_may_be_absent),
 		TEST(a_named_file_must_exist),
@@ -1337,6 +1389,7 @@ int main(void)
 		TEST(a_bad_system_file_is_told),
 		TEST(the_locale_stays),
 		TEST(unknown_variables_are_told),
+		TEST(what_variables_are_called),
 		TEST(known_variables_are_not),
 		TEST(an_empty_variable_is_refused),
 		TEST(bad_servers_are_told),

@@ -19,6 +19,7 @@
 #include "tests/support/crew.h"
 #include "tests/support/logged.h"
 #include "tests/support/make.h"
+#include "tests/support/fake-process.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
 
@@ -153,7 +154,7 @@ static void costs_for(int n)
 	for (i = 1; i <= n; i++) {
 		assert_peer(&party[0], (size_t)i - 1, &party[i], 0);
 		assert_peer(&party[i], 0, &party[0], (size_t)i - 1);
-		assert_int_equal(party[0].pairs[i - 1].count, 1);
+		assert_int_equal(party[0].pairs[i - 1].region_count, 1);
 		assert_int_equal(party[0].regions[i - 1][0].length, 4096);
 	}
 	if (spent.requests > 4 || spent.keys > 5 * (uint64_t)n + 10)
@@ -231,8 +232,12 @@ static void a_peer_that_is_missing(void **state)
 	assert_int_equal(party[0].pairs[1].result, -ETIMEDOUT);
 	assert_string_equal(party[0].pairs[1].reason,
 			    "no queue pair '2/0' (key hb1/job/qp/2/0) was published");
-	assert_string_equal(party[0].error, "queue pair 'q0-2' and '2/0': after 3 s: no queue "
-			    "pair '2/0' (key hb1/job/qp/2/0) was published" HINT);
+	assert_non_null(strstr(party[0].error, "queue pair 'q0-2' and '2/0': after 3 s: no queue "
+			       "pair '2/0' (key hb1/job/qp/2/0) was published; server a:1 "
+			       "answers; this job also has rank 1 on "));
+	assert_non_null(strstr(party[0].error, ", which last waited for queue pair '2/1'; not "
+			       "seen: rank 2; HARTEBEEST_JOB (here job) and the servers must be "
+			       "the same on both sides"));
 
 	party[0].deadline = party[1].deadline = 0;		/* continues from there */
 	all_connect(3);
@@ -429,6 +434,197 @@ static void a_peer_that_leaves(void **state)
 	assert_int_equal(party[2].ret, 0);
 }
 
+/* Connects, and closes at once if that fails, as programs do. */
+static void connect_or_close(void *data)
+{
+	struct party_member *member = data;
+
+	party_connect(member);
+	if (member->ret < 0)
+		party_close(member);
+}
+
+/*
+ * Two ends, of which the first to see the other's record gives up.  The other one hears of it, and
+ * does not wait until its deadline for a record that is gone.
+ */
+static const struct refusal {
+	const char *name;
+	const char *settings[2];
+	int types[2];
+	int step, error;	/* rank 1's call of ibv_modify_qp(3) that fails; 0: none */
+	int ret[2];
+	const char *said[2];
+} refusals[] = {
+	{ "transports", { NULL, NULL }, { IBV_QPT_RC, IBV_QPT_UC }, 0, 0,
+	  { -EPROTOTYPE, -EPROTOTYPE },
+	  { "the transport differs: RC here (fake0:1) but UC at the peer (rank 1)",
+	    "the transport differs: UC here (fake0:1) but RC at the peer (rank 0)" } },
+	{ "one is UD", { NULL, NULL }, { IBV_QPT_RC, IBV_QPT_UD }, 0, 0,
+	  { -EPROTOTYPE, -EPROTOTYPE },
+	  { "the transport differs: RC here", "the transport differs: UD here" } },
+	{ "RoCE versions", { "device.roce=v1", "device.roce=v2" }, { IBV_QPT_RC, IBV_QPT_RC }, 0, 0,
+	  { -EPROTO, -EPROTO },
+	  { "the RoCE version differs: RoCE v1 here", "the RoCE version differs: RoCE v2 here" } },
+	{ "the device of one end refuses", { NULL, NULL }, { IBV_QPT_RC, IBV_QPT_RC }, 2, ENOMEM,
+	  { -ECONNABORTED, -ENOMEM },
+	  { "peer (rank 1 on ", "INIT -> RTR of QP " } },
+};
+
+static const struct refusal *refusing;
+static int steps_left;
+
+static void refuse_step(const char *function)
+{
+	if (crew_data() == &party[1] && !strcmp(function, "ibv_modify_qp") && --steps_left == 0)
+		fake_verbs_fail(function, 1, refusing->error);
+}
+
+static void refusal_run(const struct refusal *row, int delayed)
+{
+	int i;
+
+	refusing = row;
+	steps_left = row->step;
+	fake_verbs.hook = refuse_step;
+	for (i = 0; i < 2; i++) {
+		party_open(i, i, 2, row->settings[i]);
+		party_pair(&party[i], !i, row->types[i]);
+		party[i].began = crew_now();
+		party[i].delay = i == delayed ? 100 * BEEST_MS : 0;
+		crew_start(connect_or_close, &party[i]);
+	}
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		if (party[i].ret != row->ret[i] || !strstr(party[i].error, row->said[i]))
+			print_error("%s, rank %d: %d: %s\n", row->name, i, party[i].ret,
+				    party[i].error);
+		assert_int_equal(party[i].ret, row->ret[i]);
+		assert_non_null(strstr(party[i].error, row->said[i]));
+		assert_in_range(party[i].ended - party[i].began, 0, 2 * BEEST_SECOND);
+	}
+}
+
+static void an_end_that_refuses(void **state)
+{
+	size_t i;
+	int delayed;
+
+	for (i = 0; i < BEEST_COUNT(refusals); i++)
+		for (delayed = 0; delayed < 2; delayed++) {
+			refusal_run(&refusals[i], delayed);
+			assert_int_equal(party_teardown(state), 0);
+			setup(state);
+		}
+}
+
+/* ------------------------------------------------- resources of the whole device --- */
+
+/* What the 12 queue pairs of four ranks on one device get of the reads that it answers. */
+static const struct reads {
+	const char *setting;
+	int total;		/* max_res_rd_atom */
+	int least, most;	/* answered by a queue pair */
+} reads[] = {
+	{ NULL, 0, 16, 16 },			/* the device does not say */
+	{ NULL, 16 * 1024, 16, 16 },		/* enough for all that it can have */
+	{ NULL, 64, 4, 4 },			/* a sixteenth each */
+	{ NULL, 16, 1, 1 },
+	{ NULL, 4, 0, 1 },			/* used up: the others go without */
+	{ "qp_attr.max_dest_rd_atomic=16", 64, 0, 16 },
+	{ "qp_attr.max_dest_rd_atomic=16", 20, 0, 16 },
+	{ "qp_attr.max_dest_rd_atomic=3", 64, 3, 3 },
+};
+
+static struct ibv_qp_attr attr_of(const struct party_member *member, size_t i)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_qp *qp;
+
+	assert_int_equal(hartebeest_qp_get(member->hb, member->pairs[i].qp, &qp), 0);
+	assert_int_equal(ibv_query_qp(qp, &attr, 0, &init), 0);
+	return attr;
+}
+
+/* No end has more reads under way than the other one answers. */
+static void reads_run(const struct reads *row)
+{
+	int i, j, least = 255, most = 0, sum = 0;
+	struct ibv_qp_attr own, other;
+
+	fake_verbs.devices[0].attr.max_res_rd_atom = row->total;
+	logged[0] = '\0';
+	for (i = 0; i < 4; i++) {
+		party_open(i, i, 4, row->setting);
+		hartebeest_log_set(party[i].hb, HARTEBEEST_LOG_WARN, logged_keep, NULL);
+		for (j = 0; j < 4; j++)
+			if (j != i)
+				party_pair(&party[i], j, IBV_QPT_RC);
+	}
+	all_connect(4);
+	all_came(4);
+	for (i = 0; i < 4; i++)
+		for (j = 0; j < 4; j++) {
+			if (j == i)
+				continue;
+			own = attr_of(&party[i], to(i, j));
+			other = attr_of(&party[j], to(j, i));
+			assert_int_equal(own.max_rd_atomic,
+					 BEEST_MIN(16, other.max_dest_rd_atomic));
+			least = BEEST_MIN(least, own.max_dest_rd_atomic);
+			most = BEEST_MAX(most, own.max_dest_rd_atomic);
+			sum += own.max_dest_rd_atomic;
+		}
+	assert_int_equal(least, row->least);
+	assert_int_equal(most, row->most);
+	assert_true(!row->total || sum <= row->total);
+	assert_int_equal(!strstr(logged, " reads and atomics at once instead of "),
+			 row->least > 0);
+}
+
+static void reads_of_the_whole_device(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(reads); i++) {
+		reads_run(&reads[i]);
+		assert_int_equal(party_teardown(state), 0);
+		setup(state);
+	}
+}
+
+/* The devices have none, and no option says that this is meant. */
+static void no_reads(void **state)
+{
+	static const struct {
+		int in, out;
+		const char *said[2];
+	} rows[] = {
+		{ 0, 16, { "queue pair 'q0-1' cannot read from its peer, nor use atomics there: "
+			   "the peer answers none (its device, or qp_attr.max_dest_rd_atomic "
+			   "there)\n",
+			   "queue pair 'q0-1' answers no reads and atomics of its peer: device "
+			   "fake0 has no resources for them\n" } },
+		{ 16, 0, { "there: the device of this end has no reads\n", "" } },
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		fake_verbs.devices[0].attr.max_qp_rd_atom = rows[i].in;
+		fake_verbs.devices[0].attr.max_qp_init_rd_atom = rows[i].out;
+		mesh(2);
+		logged[0] = '\0';
+		hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_WARN, logged_keep, NULL);
+		all_connect(2);
+		all_came(2);
+		assert_non_null(strstr(logged, rows[i].said[0]));
+		assert_non_null(strstr(logged, rows[i].said[1]));
+		assert_int_equal(party_teardown(state), 0);
+		setup(state);
+	}
+}
+
 static void come_and_go(void *data)
 {
 	int i;
@@ -569,7 +765,7 @@ static void ask_again(const char *setting)
 	party[0].deadline = 0;
 	all_connect(3);
 	all_came(3);
-	assert_int_equal(party[2].pairs[0].count, 2);
+	assert_int_equal(party[2].pairs[0].region_count, 2);
 }
 
 static void asking_again(void **state)
@@ -681,13 +877,16 @@ static void an_own_record_that_is_not_stored(void **state)
 	fake_kv_server(down)->error = 0;
 }
 
-/* A former process's record is not taken for that of a living peer. */
-static void a_datagram_leftover(void **state)
+/*
+ * A former process's record is not taken for that of a living peer.  Where its death is not known,
+ * the first wait takes longer.
+ */
+static void a_datagram_leftover(bool is_known)
 {
 	int i;
 
-	(void)state;
-	datagrams(state);
+	fake_process_hides_deaths = !is_known;
+	datagrams(NULL);
 	for (i = 0; i < 3; i++)
 		party_kill(&party[i]);
 	for (i = 0; i < 3; i++) {
@@ -699,12 +898,35 @@ static void a_datagram_leftover(void **state)
 	}
 	assert_int_equal(hartebeest_pairs_connect(party[0].hb, party[0].pairs, 1,
 						  HARTEBEEST_ONCE), -EAGAIN);
-	assert_error_has("(key hb1/job/qp/ud1) was published, but its process is gone");
+	if (!is_known) {
+		assert_error_has("(key hb1/job/qp/ud1): it does not count until it is known "
+				 "whether another process of this rank is alive; server a:1 "
+				 "answers; rank 0 on ");
+		assert_error_has(" had the rank of this process, and may be alive");
+		registry_stage.now += 2 * BEEST_SECOND;
+		assert_int_equal(hartebeest_pairs_connect(party[0].hb, party[0].pairs, 1,
+							  HARTEBEEST_ONCE), -EAGAIN);
+	}
+	assert_error_has("(key hb1/job/qp/ud1) was published by a process that is gone; its "
+			 "successor is rank 1 on ");
 	party[2].delay = BEEST_SECOND;
 	all_connect(3);
 	all_came(3);
 	for (i = 0; i < 3; i++)
 		assert_peer(&party[i], 0, &party[(i + 1) % 3], 0);
+	fake_process_hides_deaths = false;
+}
+
+static void a_datagram_leftover_of_this_host(void **state)
+{
+	(void)state;
+	a_datagram_leftover(true);
+}
+
+static void a_datagram_leftover_of_another_host(void **state)
+{
+	(void)state;
+	a_datagram_leftover(false);
 }
 
 /* Looks may be rare. */
@@ -738,12 +960,43 @@ static void regions(void **state)
 	party_pair(&party[1], 0, IBV_QPT_RC);
 	all_connect(2);
 	all_came(2);
-	assert_int_equal(party[0].pairs[0].count, 0);
-	assert_int_equal(party[1].pairs[0].count, 4);
+	assert_int_equal(party[0].pairs[0].region_count, 0);
+	assert_int_equal(party[1].pairs[0].region_count, 4);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(party[1].regions[0][i].length, 4096 * (i + 1));
 		assert_int_not_equal(party[1].regions[0][i].rkey, 0);
 	}
+}
+
+/* Single steps find them, too: whether the peer is there, and with which regions, by one look. */
+static void regions_of_a_fetched_peer(void **state)
+{
+	struct hartebeest_remote_mr seen[4] = { { 0 } };
+	const char *key;
+
+	(void)state;
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4);
+	key = party_pair(&party[1], 0, IBV_QPT_RC)->peer_key;
+	assert_int_equal(hartebeest_pairs_connect(party[0].hb, party[0].pairs, 1,
+						  HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(hartebeest_peer_regions(party[1].hb, key, seen, 4), -ENOENT);
+	assert_int_equal(hartebeest_qp_fetch(party[1].hb, key, NULL, HARTEBEEST_ONCE), 0);
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_peer_regions(party[1].hb, key, NULL, 0), 4);
+	assert_int_equal(hartebeest_peer_regions(party[1].hb, key, seen, 3), 4);
+	assert_int_equal(seen[2].length, 3 * 4096);
+	assert_int_equal(seen[3].length, 0);
+	assert_int_equal(fake_kv.requests, 0);
+	assert_int_equal(hartebeest_qp_confirm(party[1].hb, NULL, key, 0), -ENOTCONN);
+	assert_error_has("no queue pair of this context is connected to '0/1'");
+
+	/* All at once, and a confirmation by the peer's key alone. */
+	all_connect(2);
+	all_came(2);
+	assert_int_equal(hartebeest_qp_confirm(party[1].hb, NULL, key, 0), 0);
+	assert_int_equal(hartebeest_peer_regions(party[1].hb, key, NULL, 0), 4);
 }
 
 /* Regions are part of the queue pair's record, so they need no further commands. */
@@ -771,11 +1024,11 @@ static void too_little_room(void **state)
 	party_open(0, 0, 2, NULL);
 	party_open(1, 1, 2, NULL);
 	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 3);
-	party_pair(&party[1], 0, IBV_QPT_RC)->room = 2;
+	party_pair(&party[1], 0, IBV_QPT_RC)->region_room = 2;
 	all_connect(2);
 	assert_int_equal(party[0].ret, 0);
 	assert_int_equal(party[1].ret, -EMSGSIZE);
-	assert_int_equal(party[1].pairs[0].count, 3);
+	assert_int_equal(party[1].pairs[0].region_count, 3);
 	assert_int_equal(party[1].regions[0][1].length, 8192);
 	assert_non_null(strstr(party[1].pairs[0].reason,
 			       "offers 3 regions, but there is room for 2"));
@@ -791,7 +1044,7 @@ static void long_names(void **state)
 	party_open(0, 0, 2, NULL);
 	unit_repeat(name, 'q', 255);
 	unit_repeat(key, 'k', 199);
-	hartebeest_pair_preset(&pair);
+	hartebeest_pair_init(&pair);
 	assert_int_equal(qp_make(party[0].hb, name, "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	pair.qp = name;
 	pair.key = "own";
@@ -810,6 +1063,25 @@ static int try(size_t count, int64_t deadline)
 	return hartebeest_pairs_connect(party[0].hb, party[0].pairs, count, deadline);
 }
 
+/* The first @count of two pairs have the call's failure: none looks as if it were connected. */
+static void all_have(int result, size_t count)
+{
+	const struct hartebeest_pair *pairs = party[0].pairs;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(pairs[i].result, i < count ? result : 0);
+		assert_string_equal(pairs[i].reason, i < count ? hartebeest_error() : "");
+	}
+}
+
+static void refuses(size_t count, const char *sentence)
+{
+	assert_int_equal(try(2, 0), -EINVAL);
+	assert_error_has(sentence);
+	all_have(-EINVAL, count);
+}
+
 static void nonsense(void **state)
 {
 	struct hartebeest_pair *pairs = party[0].pairs, good[2];
@@ -824,30 +1096,96 @@ static void nonsense(void **state)
 	assert_error_has("deadline -2 is invalid: give 0, HARTEBEEST_ONCE");
 
 	pairs[1].qp = pairs[0].qp;
-	assert_int_equal(try(2, 0), -EINVAL);
-	assert_error_has("two pairs have the queue pair 'q0-1'");
+	refuses(2, "two pairs have the queue pair 'q0-1'");
 	memcpy(pairs, good, sizeof(good));
 	pairs[1].key = pairs[0].key;
-	assert_int_equal(try(2, 0), -EINVAL);
-	assert_error_has("two pairs have the own key '0/1'");
+	refuses(2, "two pairs have the key '0/1'");
 	pairs[0].qp = "unknown";		/* errors that need no look-up come first */
-	assert_int_equal(try(2, 0), -EINVAL);
-	assert_error_has("two pairs have the own key '0/1'");
+	refuses(2, "two pairs have the key '0/1'");
 	memcpy(pairs, good, sizeof(good));
 	pairs[1].peer_key = NULL;
-	assert_int_equal(try(2, 0), -EINVAL);
-	assert_error_has("pair 1: the field peer_key is NULL");
+	refuses(2, "pair 1: the field peer_key is NULL");
+	pairs[0].qp = NULL;
+	refuses(2, "pair 0: the field qp is NULL");
 	memcpy(pairs, good, sizeof(good));
-	pairs[0].size = 0;
-	assert_int_equal(try(2, 0), -EINVAL);
-	memcpy(pairs, good, sizeof(good));
-	pairs[0].offered = 256;
-	assert_int_equal(try(2, 0), -EINVAL);
-	memcpy(pairs, good, sizeof(good));
-	pairs[1].size = sizeof(*pairs) + 8;
-	assert_int_equal(try(2, 0), -EINVAL);
-	assert_error_has("pair 1 has the size");
+	party_offer(&pairs[0], 256);
+	refuses(2, "pair 0 offers 256 regions, at most 255 are possible");
 	assert_int_equal(fake_kv.requests, 0);
+}
+
+/* Behind a struct of a wrong size, nothing is known, and nothing is written. */
+static void structs_that_were_not_initialized(void **state)
+{
+	struct hartebeest_pair *pairs = party[0].pairs;
+
+	(void)state;
+	party_open(0, 0, 3, NULL);
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_pair(&party[0], 2, IBV_QPT_RC);
+	pairs[1].size = sizeof(*pairs) + 8;
+	refuses(1, "pair 1 has the size");
+	memset(pairs[0].reason, 0, sizeof(pairs[0].reason));
+	pairs[0].result = 0;
+	pairs[0].size = 0;
+	refuses(0, "pair 0 has the size 0");
+}
+
+/* The exchange cannot be used: the results are not those of an earlier call. */
+static void the_context_of_a_parent(void **state)
+{
+	struct hartebeest_context *hb = party_open(0, 0, 3, NULL)->hb;
+
+	(void)state;
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_pair(&party[0], 2, IBV_QPT_RC);
+	assert_int_equal(try(2, HARTEBEEST_ONCE), -EAGAIN);
+	hb->pid++;
+	assert_int_equal(try(2, HARTEBEEST_ONCE), -EPERM);
+	all_have(-EPERM, 2);
+	hb->pid--;
+}
+
+/* It would find its own record under the peer's key, and write to its own memory. */
+static void a_peer_of_itself(void **state)
+{
+	struct hartebeest_pair *pair = party[0].pairs;
+	struct hartebeest_context *hb;
+
+	(void)state;
+	hb = party_open(0, 0, 2, NULL)->hb;
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	pair->peer_key = pair->key;
+	assert_int_equal(hartebeest_pairs_connect(hb, pair, 1, 0), -EINVAL);
+	assert_error_has("queue pair 'q0-1' and its peer have the same key '0/1': the peer's is "
+			 "the one under which the peer publishes");
+	assert_int_equal(fake_kv.requests, 0);
+	assert_int_equal(hartebeest_qp_publish(hb, pair->qp, "k", 0), 0);
+	assert_int_equal(hartebeest_qp_fetch(hb, "k", NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_connect(hb, pair->qp, "k", 0), -EINVAL);
+	assert_error_has("queue pair 'q0-1' and its peer have the same key 'k'");
+	assert_int_equal(hartebeest_qp_reconnect(hb, pair->qp, "k", 0), -EINVAL);
+	assert_error_has("have the same key 'k'");
+	pair = party_pair(&party[0], 0, IBV_QPT_UD);
+	pair->peer_key = pair->key;
+	assert_int_equal(hartebeest_pairs_connect(hb, pair, 1, 0), 0);
+}
+
+/* The peer would be refused only when it uses the region. */
+static void an_offer_of_another_domain(void **state)
+{
+	static char memory[4096];
+	struct hartebeest_pair *pair = party[0].pairs;
+	struct hartebeest_context *hb;
+
+	(void)state;
+	hb = party_open(0, 0, 2, NULL)->hb;
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	assert_int_equal(hartebeest_pd_create(hb, "other", NULL), 0);
+	assert_int_equal(mr_make_of(hb, "m", "other", memory, sizeof(memory), 0, NULL), 0);
+	pair->offer = (const char *const []){ "m" };
+	pair->offer_count = 1;
+	assert_int_equal(hartebeest_pairs_connect(hb, pair, 1, 0), -EINVAL);
+	assert_error_has("region 'm' is of another protection domain than queue pair 'q0-1'");
 }
 
 /* The pairs of a datagram queue pair share one record, so they must offer the same regions. */
@@ -861,9 +1199,9 @@ static void datagrams_that_offer_otherwise(void **state)
 	pairs[1] = pairs[0];
 	pairs[1].peer_key = "2/0";
 	assert_int_equal(try(2, HARTEBEEST_ONCE), -EAGAIN);
-	pairs[1].offered = 1;
+	pairs[1].offer_count = 1;
 	assert_int_equal(try(2, HARTEBEEST_ONCE), -EINVAL);
-	assert_error_has("two pairs of queue pair 'q0-1' offer different regions under the own "
+	assert_error_has("two pairs of queue pair 'q0-1' offer different regions under the "
 			 "key '0/1'");
 	pairs[1].key = "another";
 	assert_int_equal(try(2, HARTEBEEST_ONCE), -EAGAIN);
@@ -871,7 +1209,7 @@ static void datagrams_that_offer_otherwise(void **state)
 	party_pair(&party[0], 2, IBV_QPT_RC);
 	pairs[1].key = pairs[0].key;
 	assert_int_equal(try(2, HARTEBEEST_ONCE), -EINVAL);
-	assert_error_has("two pairs have the own key '0/1'");
+	assert_error_has("two pairs have the key '0/1'");
 }
 
 /* The caller was compiled with the longer struct of a later version. */
@@ -896,6 +1234,8 @@ static void a_longer_struct(void **state)
 	longer[1].later = 1;
 	assert_int_equal(hartebeest_pairs_connect(party[0].hb, &longer[0].pair, 2,
 						  HARTEBEEST_ONCE), -E2BIG);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(longer[i].pair.result, -E2BIG);
 }
 
 /* A peer that read of another address would give up, although nothing is wrong with that peer. */
@@ -965,7 +1305,7 @@ static void reconnect_alone(void *member)
 
 /*
  * One end cannot reconnect alone, and its sentence says so.  A peer that connects pairs follows by
- * itself.
+ * itself, and one that is dead cannot.
  */
 static void a_reconnection_that_nobody_answers(void **state)
 {
@@ -991,6 +1331,16 @@ static void a_reconnection_that_nobody_answers(void **state)
 		assert_peer(&party[i], 0, &party[!i], 0);
 		assert_int_equal(psn_expected(&party[i]), psn_sent(&party[!i]));
 	}
+
+	party_kill(&party[1]);
+	crew_start(reconnect_alone, &party[0]);
+	registry_run();
+	assert_int_equal(party[0].ret, -ETIMEDOUT);
+	assert_ptr_equal(strstr(party[0].error, "the peer of 'q0-1' was rank 1 on "),
+			 party[0].error);
+	assert_non_null(strstr(party[0].error, ", whose process is dead; only its successor can "
+			       "connect to this end: queue pair 'q0-1' "));
+	assert_null(strstr(party[0].error, "must reconnect"));
 }
 
 /*
@@ -1015,10 +1365,12 @@ static void the_region_of_a_peer_that_was_replaced(void **state)
 		registry_stage.now += pauses[i];
 		party_pair(party_open(1, 1, 2, NULL), 0, IBV_QPT_RC);
 		assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
-		assert_int_equal(hartebeest_qp_follow(party[0].hb, "q0-1", "1/0", NULL), 1);
+		assert_int_equal(hartebeest_qp_follow(party[0].hb, "q0-1", "1/0", NULL,
+						      HARTEBEEST_ONCE), 1);
 		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region,
 						     HARTEBEEST_ONCE), -EAGAIN);
-		assert_error_has("'buffer' was published by a process that is gone");
+		assert_error_has("region 'buffer' (key hb1/job/mr/buffer) was published by a "
+				 "process that is gone; its successor is rank 1 on ");
 		assert_int_equal(hartebeest_mr_publish(party[1].hb, "mr0", "buffer", 0), 0);
 		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region, 0), 0);
 	}
@@ -1043,6 +1395,9 @@ int main(void)
 						party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(an_end_that_refuses, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(reads_of_the_whole_device, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(no_reads, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_comes_and_goes, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup,
 						party_teardown),
@@ -1052,17 +1407,27 @@ int main(void)
 		cmocka_unit_test_setup_teardown(datagrams, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup,
 						party_teardown),
-		cmocka_unit_test_setup_teardown(a_datagram_leftover, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_datagram_leftover_of_this_host, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(a_datagram_leftover_of_another_host, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(datagrams_at_once, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(a_peer_of_itself, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(an_offer_of_another_domain, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(datagrams_that_offer_otherwise, setup,
 						party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(regions, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(regions_of_a_fetched_peer, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(regions_cost_no_request, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(too_little_room, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(long_names, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(structs_that_were_not_initialized, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(the_context_of_a_parent, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_longer_struct, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_reconnection_that_nobody_answers, setup,
 						party_teardown),

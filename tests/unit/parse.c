@@ -411,6 +411,11 @@ static void test_server_sentences(void **state)
 	refuses_servers("[::1]:11211:3");
 	assert_error_is("the port of server '[::1]:11211:3': '11211:3' is not a number from 1 to "
 			"65535");
+	refuses_servers("21377");
+	assert_error_is("server '21377' has no host but a number: a port follows its host and a "
+			"colon, as in host:11211");
+	refuses_servers("127.0.0.1,21377");
+	assert_error_has("server '21377' has no host but a number: ");
 	refuses_servers("http://h:1");
 	assert_error_is("server 'http://h:1' is a URL, not host, host:port, [IPv6]:port or the "
 			"absolute path of a socket");

@@ -93,7 +93,7 @@ static struct plan open_plan(void)
 	return plan;
 }
 
-static void presets(void **state)
+static void defaults(void **state)
 {
 	struct plan plan = open_plan();
 	char why[PLAN_TEXT], name[PLAN_NAME];
@@ -276,7 +276,7 @@ int main(void)
 		TEST(large_numbers_are_near),
 		TEST(one_number),
 		TEST(the_worst),
-		cmocka_unit_test(presets),
+		cmocka_unit_test(defaults),
 		cmocka_unit_test(two_plans),
 		cmocka_unit_test(a_plan_as_message),
 		cmocka_unit_test(times_in_words),

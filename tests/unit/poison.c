@@ -29,6 +29,7 @@
 #define ITEMS_MAX 256
 #define VALUE_MAX 4096
 #define HEADER 26			/* of a record */
+#define LENGTH 2			/* before each entry of a list */
 #define CHECKSUM 4
 #define PATIENCE (3 * BEEST_SECOND)
 #define HELD_UP_S 300
@@ -123,6 +124,30 @@ static void spoil_record(struct item *item)
 	checksum_set(item);
 }
 
+/* The first entry becomes another one, and perhaps the length before it, and what follows it. */
+static void spoil_list(struct item *item)
+{
+	static struct item entry;
+	size_t size = (size_t)(item->bytes[0] << 8 | item->bytes[1]), rest;
+
+	if (size + LENGTH > item->size || size < HEADER + CHECKSUM || size > VALUE_MAX / 2)
+		return;
+	strcpy(entry.key, item->key);
+	memcpy(entry.bytes, item->bytes + LENGTH, size);
+	entry.size = size;
+	spoil_record(&entry);
+	rest = item->size - LENGTH - size;
+	if (LENGTH + entry.size + rest > VALUE_MAX)
+		return;
+	memmove(item->bytes + LENGTH + entry.size, item->bytes + LENGTH + size, rest);
+	memcpy(item->bytes + LENGTH, entry.bytes, entry.size);
+	item->bytes[0] = (uint8_t)(entry.size >> 8);
+	item->bytes[1] = (uint8_t)entry.size;
+	item->size = LENGTH + entry.size + rest;
+	if (!roll(4))
+		spoil_number(item->bytes, item->size);
+}
+
 static void spoil_plain(struct item *item)
 {
 	static const char *const numbers[] = {
@@ -163,6 +188,8 @@ static void poison(struct beest_kv *kv, const struct beest_kv_request *request)
 	}
 	if (item->size >= HEADER + CHECKSUM && !memcmp(item->bytes, "HBR", 3))
 		spoil_record(item);
+	else if (item->size >= LENGTH + HEADER && !memcmp(item->bytes + LENGTH, "HBR", 3))
+		spoil_list(item);
 	else
 		spoil_plain(item);
 	fake_kv_put(server, item->key, item->bytes, item->size, 60);
@@ -188,7 +215,7 @@ static int told(const char *call, int64_t began, int ret)
 
 static void work_as_server(struct hartebeest_context *hb)
 {
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	int i;
 
 	TELL(hartebeest_service_listen(hb, "kv", SOON));
@@ -203,7 +230,7 @@ static void work_in_mesh(struct hartebeest_context *hb)
 	struct hartebeest_mesh_attr attr;
 	struct hartebeest_mesh *mesh = NULL;
 
-	hartebeest_mesh_attr_preset(&attr);
+	hartebeest_mesh_attr_init(&attr);
 	attr.pd = "pd";
 	attr.regions = regions;
 	attr.region_count = 2;
@@ -216,7 +243,7 @@ static void work(void *data)
 {
 	struct party_member *member = data;
 	struct hartebeest_context *hb = member->hb;
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	struct hartebeest_remote_mr mr;
 	char text[64], own[16] = "", other[16];
 
@@ -228,7 +255,8 @@ static void work(void *data)
 	TELL(hartebeest_mr_publish(hb, "mr3", own, SOON));
 	TELL(hartebeest_mr_fetch(hb, other, &mr, SOON));
 	TELL(hartebeest_barrier(hb, "all", SOON));
-	TELL(hartebeest_qp_follow(hb, member->pairs[0].qp, member->pairs[0].peer_key, NULL));
+	TELL(hartebeest_qp_follow(hb, member->pairs[0].qp, member->pairs[0].peer_key, NULL,
+				  HARTEBEEST_ONCE));
 	TELL(hartebeest_qp_reconnect(hb, member->pairs[0].qp, member->pairs[0].peer_key, SOON));
 	if (member->rank == 0)
 		work_as_server(hb);

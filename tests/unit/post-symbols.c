@@ -44,9 +44,12 @@ int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local, uint32_t length, 
 			     uint64_t wr_id);
 int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int64_t hartebeest_clock(void);
-int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc, int64_t until);
+int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc, int64_t deadline);
 uint32_t hartebeest_wc_imm(const struct ibv_wc *wc);
 
+#define HARTEBEEST_DEFAULT 0
+#define HARTEBEEST_FOREVER INT64_MAX
+#define HARTEBEEST_ONCE (-1)
 #define HARTEBEEST_CLOCK_H		/* keeps the inline definitions out */
 #define HARTEBEEST_POST_H
 #include "tests/unit/post.c"

@@ -2,13 +2,13 @@
 /* posting.c - why a post was refused */
 #include "config.h"
 
-#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "tests/support/fake-verbs.h"
+#include "tests/support/make.h"
 
 static struct hartebeest_context *hb;
 static struct ibv_sge elements[3];
@@ -27,7 +27,7 @@ static int setup(void **state)
 	elements[0].length = elements[1].length = elements[2].length = 100;
 	if (hartebeest_open(&hb, NULL) < 0)
 		return -1;
-	return hartebeest_pd_create(hb, "pd", NULL) || hartebeest_cq_create(hb, "cq", 0, 0, NULL);
+	return hartebeest_pd_create(hb, "pd", NULL) || cq_make(hb, "cq", 0, 0, NULL);
 }
 
 static int teardown(void **state)
@@ -51,7 +51,7 @@ static void says(struct ibv_qp *qp, const struct ibv_send_wr *posted, int ret, c
 {
 	char text[400];
 
-	assert_int_equal(hartebeest_post_text(hb, qp, posted, ret, text, sizeof(text)), 0);
+	assert_true(hartebeest_post_text(hb, qp, posted, ret, text, sizeof(text)) >= 0);
 	if (!strstr(text, part))
 		print_error("'%s'\n", text);
 	assert_non_null(strstr(text, part));
@@ -64,7 +64,7 @@ static void the_state(void **state)
 	char text[400];
 
 	(void)state;
-	assert_int_equal(hartebeest_post_text(hb, qp, &wr, -EINVAL, text, sizeof(text)), 0);
+	assert_true(hartebeest_post_text(hb, qp, &wr, -EINVAL, text, sizeof(text)) >= 0);
 	assert_non_null(strstr(text, "queue pair 'qp' (QP "));
 	assert_non_null(strstr(text, ", RC) did not accept a write of 100 bytes: it is in the "
 			       "state INIT, and takes send requests from RTS on: "
@@ -75,11 +75,77 @@ static void the_state(void **state)
 	     "receives from INIT on (hartebeest_qp_init()), send requests from RTS on "
 	     "(hartebeest_qp_connect())");
 	fake_verbs_set_state(qp, IBV_QPS_ERR);
-	says(qp, &wr, -EIO, "in the state ERR after a failure");
+	says(qp, &wr, -EIO, "in the state ERR after a failure, which a completion reports: "
+	     "hartebeest_qp_reconnect() brings it back");
 	fake_verbs_set_state(qp, IBV_QPS_RTS);
 	says(qp, &wr, -EIO, "the device refuses it");
 	fake_verbs_fail("ibv_query_qp", 1, EIO);
 	says(qp, &wr, -EIO, "the device refuses it");
+}
+
+/* Posted by the helpers, whose requests nobody sees. */
+static void an_unknown_request(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_INIT, IBV_QPT_RC);
+
+	(void)state;
+	says(qp, NULL, -EINVAL, "did not accept a request: it is in the state INIT, and takes "
+	     "send requests from RTS on: hartebeest_qp_connect() or ");
+	fake_verbs_set_state(qp, IBV_QPS_RTS);
+	says(qp, NULL, -EINVAL, "did not accept a request: the device refuses it; it sends at ");
+	says(qp, NULL, -EINVAL, " bytes inline, and takes at most ");
+	says(qp, NULL, -EIO, "the device refuses it (");
+}
+
+static void silent(struct ibv_qp *qp, const struct ibv_send_wr *posted, const char *sentence)
+{
+	char text[600];
+
+	assert_true(hartebeest_post_text(hb, qp, posted, -ETIMEDOUT, text, sizeof(text)) > 0);
+	if (!strstr(text, sentence))
+		print_error("'%s'\n", text);
+	assert_non_null(strstr(text, sentence));
+}
+
+#define RECEIVES "a receive must be posted here before a message completes, and at the peer " \
+	"before a send does"
+
+/* What a poll that times out leaves to guess. */
+static void nothing_completes(void **state)
+{
+	struct ibv_qp *qp = qp_in(IBV_QPS_INIT, IBV_QPT_RC);
+	struct hartebeest_qp_attr request;
+	struct hartebeest_cq_attr small;
+
+	(void)state;
+	silent(qp, NULL, ", RC): nothing completed; it is in the state INIT and sends nothing "
+	       "before RTS: hartebeest_qp_connect() or hartebeest_pairs_connect() first; a send "
+	       "request completes only with IBV_SEND_SIGNALED, and in the send_cq; " RECEIVES);
+	fake_verbs_set_state(qp, IBV_QPS_ERR);
+	silent(qp, NULL, "nothing completed; it is in the state ERR after a failure, which an "
+	       "earlier completion reported: hartebeest_qp_reconnect() brings it back; a send ");
+	fake_verbs_set_state(qp, IBV_QPS_RTS);
+	silent(qp, NULL, "nothing completed; a send request completes only with ");
+	silent(qp, &wr, "nothing completed; the request was posted without IBV_SEND_SIGNALED; "
+	       RECEIVES);
+	wr.send_flags = IBV_SEND_SIGNALED;
+	silent(qp, &wr, "nothing completed; " RECEIVES);
+	fake_verbs_fail("ibv_query_qp", 1, EIO);
+	silent(qp, NULL, "nothing completed; a send request completes only with ");
+
+	hartebeest_cq_attr_init(&small);
+	small.depth = 1;
+	assert_int_equal(hartebeest_cq_create(hb, "small", &small, NULL), 0);
+	hartebeest_qp_attr_init(&request);
+	request.pd = "pd";
+	request.send_cq = "small";
+	request.type = IBV_QPT_RC;
+	request.sq_sig_all = 1;
+	assert_int_equal(hartebeest_qp_create(hb, "q", &request, &qp), 0);
+	fake_verbs_set_state(qp, IBV_QPS_RTS);
+	silent(qp, NULL, "nothing completed; it may have ");
+	silent(qp, NULL, " requests under way, but its completion queue has 1 entry, so "
+	       "completions may be lost; " RECEIVES);
 }
 
 static void unsupported_requests(void **state)
@@ -126,6 +192,7 @@ static void the_limits(void **state)
 
 static void atomics(void **state)
 {
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .max_rd_atomic = 1 };
 	struct ibv_qp *qp = qp_in(IBV_QPS_RTS, IBV_QPT_RC);
 
 	(void)state;
@@ -137,6 +204,14 @@ static void atomics(void **state)
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
 	says(qp, &wr, -EINVAL, "a compare-and-swap of 8 bytes: an atomic needs");
 	wr.wr.atomic.remote_addr = 0x1008;
+	says(qp, &wr, -EINVAL, "this queue pair may have no reads and atomics under way "
+	     "(qp_attr.max_rd_atomic and its device here, qp_attr.max_dest_rd_atomic and its");
+	wr.opcode = IBV_WR_RDMA_READ;
+	says(qp, &wr, -EINVAL, "this queue pair may have no reads and atomics under way");
+	fake_verbs_set_state(qp, IBV_QPS_RTR);
+	assert_int_equal(ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				       IBV_QP_MAX_QP_RD_ATOMIC), 0);
 	says(qp, &wr, -EINVAL, "the device refuses it");
 }
 
@@ -152,7 +227,7 @@ static void datagrams(void **state)
 	says(qp, &wr, -EINVAL, "needs the address handle of its peer");
 	wr.wr.ud.ah = handle;
 	elements[0].length = 1000000;
-	says(qp, &wr, -EINVAL, "a UD message has at most ");
+	says(qp, &wr, -EINVAL, "a UD message can have at most ");
 }
 
 static void full_queues(void **state)
@@ -191,9 +266,10 @@ static void arguments(void **state)
 	assert_int_equal(hartebeest_post_text(NULL, qp, NULL, -1, text, 8), -EINVAL);
 	assert_int_equal(hartebeest_post_text(hb, NULL, NULL, -1, text, 8), -EINVAL);
 	assert_int_equal(hartebeest_post_text(hb, qp, NULL, -1, NULL, 8), -EINVAL);
-	assert_int_equal(hartebeest_post_text(hb, qp, NULL, -1, text, 0), -EINVAL);
+	assert_true(hartebeest_post_text(hb, qp, NULL, -1, NULL, 0) > 7);
 	assert_int_equal(hartebeest_post_text(hb, qp, NULL, 0, text, 8), -EINVAL);
-	assert_int_equal(hartebeest_post_text(hb, qp, NULL, -EIO, text, 8), 0);
+	assert_int_equal(hartebeest_post_text(hb, qp, NULL, -EIO, text, 8),
+			 hartebeest_post_text(hb, qp, NULL, -EIO, NULL, 0));
 	assert_string_equal(text, "queue p");
 }
 
@@ -201,6 +277,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_state, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_unknown_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_completes, setup, teardown),
 		cmocka_unit_test_setup_teardown(unsupported_requests, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(atomics, setup, teardown),

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* process.c - the mark of a process, here and in a forked child */
+/* process.c - the mark of a process, when it began, and whether it has ended */
 #include "config.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/process.h"
@@ -41,11 +44,103 @@ static void a_child_is_another_of_the_same_place(void **state)
 	close(ends[1]);
 }
 
+/* One that nobody has waited for has ended, too. */
+static void a_zombie_has_ended(void **state)
+{
+	siginfo_t info;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_true(beest_process_has_ended(pid));
+	assert_int_equal(beest_process_began(pid), -1);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(beest_process_has_ended(pid));
+	assert_false(beest_process_has_ended(getpid()));
+	assert_false(beest_process_has_ended(1));
+}
+
+static void began_before_now_and_in_order(void **state)
+{
+	int64_t before = beest_process_clock(), mine = beest_process_began(getpid());
+	int64_t its;
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	assert_true(mine > 0 && mine <= before);
+	assert_true(beest_process_began(1) <= mine);
+	pid = fork();
+	if (pid == 0) {
+		its = beest_process_began(getpid());
+		_exit(its + BEEST_PROCESS_TICK < before || its > beest_process_clock() ||
+		      beest_process_began(getppid()) != mine);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(beest_process_began(pid), -1);	/* it has ended */
+}
+
+/* A program's name may look like the rest of the line. */
+static void a_strange_name(void **state)
+{
+	int64_t mine = beest_process_began(getpid());
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_NAME, "x) S 1 (y) 2"), 0);
+	assert_int_equal(beest_process_began(getpid()), mine);
+}
+
+/* Of this place; the mark differs from that of this process. */
+static bool is_dead(pid_t pid, time_t since)
+{
+	struct beest_incarnation own = { { 0 } }, other;
+
+	assert_int_equal(beest_process_mark(own.bytes), 0);
+	other = own;
+	other.bytes[BEEST_PROCESS_SIZE - 1] ^= 1;
+
+	return beest_process_is_dead(&other, pid, (uint64_t)since, &own);
+}
+
+/* A dead process is known as such as soon as it has ended, and when its id is in use again. */
+static void the_dead_are_told_from_the_living(void **state)
+{
+	struct beest_incarnation own = { { 0 } }, stranger = { { 1, 2, 3 } };
+	siginfo_t info;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	assert_false(is_dead(pid, time(NULL)));
+	assert_true(is_dead(pid, time(NULL) - 3600));	/* this one had not begun by then */
+	assert_true(is_dead(getpid(), time(NULL)));	/* and has another mark now */
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_true(is_dead(pid, time(NULL)));		/* not waited for */
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(is_dead(pid, time(NULL)));
+	assert_int_equal(beest_process_mark(own.bytes), 0);
+	assert_false(beest_process_is_dead(&stranger, pid, 0, &own));
+	assert_false(beest_process_is_dead(&own, pid, 0, &own));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_process_has_one_mark),
 		cmocka_unit_test(a_child_is_another_of_the_same_place),
+		cmocka_unit_test(a_zombie_has_ended),
+		cmocka_unit_test(began_before_now_and_in_order),
+		cmocka_unit_test(a_strange_name),
+		cmocka_unit_test(the_dead_are_told_from_the_living),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

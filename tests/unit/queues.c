@@ -18,6 +18,7 @@
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/logged.h"
+#include "tests/support/make.h"
 
 #define NEVER INT64_MAX
 
@@ -48,7 +49,7 @@ static struct ibv_cq *channel_cq(void)
 {
 	struct ibv_cq *cq = NULL;
 
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 8, HARTEBEEST_CQ_CHANNEL, &cq), 0);
+	assert_int_equal(cq_make(hb, "cq", 8, HARTEBEEST_CQ_CHANNEL, &cq), 0);
 	assert_non_null(cq->channel);
 	return cq;
 }
@@ -177,7 +178,7 @@ static void waits_that_cannot_be(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	assert_int_equal(hartebeest_cq_create(hb, "mute", 8, 0, &mute), 0);
+	assert_int_equal(cq_make(hb, "mute", 8, 0, &mute), 0);
 	assert_null(mute->channel);
 	assert_int_equal(hartebeest_cq_fd(hb, "mute"), -ENODATA);
 	assert_error_has("completion queue 'mute' has no channel: ");
@@ -191,8 +192,45 @@ static void waits_that_cannot_be(void **state)
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, NULL, 0), -EINVAL);
 	assert_int_equal(hartebeest_cq_wait(hb, NULL, 1, &wc, 0), -EINVAL);
 	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, -2), -EINVAL);
-	assert_int_equal(hartebeest_cq_create(hb, "x", 8, 2, NULL), -EINVAL);
+	assert_int_equal(cq_make(hb, "x", 8, 2, NULL), -E2BIG);
 	assert_error_has("unknown flags 0x2");
+}
+
+/* The program may choose the vector, and read the events of its own channel itself. */
+static void a_channel_of_the_program(void **state)
+{
+	struct hartebeest_cq_attr attr;
+	struct ibv_context *verbs;
+	struct ibv_cq *cq = NULL;
+	struct ibv_wc wc;
+
+	(void)state;
+	assert_int_equal(hartebeest_verbs(hb, &verbs), 0);
+	verbs->num_comp_vectors = 4;
+	hartebeest_cq_attr_init(&attr);
+	attr.channel = ibv_create_comp_channel(verbs);
+	attr.cq_context = &wc;
+	attr.comp_vector = 4;
+	assert_int_equal(hartebeest_cq_create(hb, "own", &attr, &cq), -EINVAL);
+	assert_error_is("fake0:1 has 4 completion vectors, and no comp_vector 4");
+	attr.comp_vector = 3;
+	attr.flags = HARTEBEEST_CQ_CHANNEL;
+	assert_int_equal(hartebeest_cq_create(hb, "own", &attr, &cq), -EINVAL);
+	assert_error_has("attr->channel is set, and flags ask for another channel");
+	attr.flags = 0;
+	assert_int_equal(hartebeest_cq_create(hb, "own", &attr, &cq), 0);
+	assert_ptr_equal(cq->channel, attr.channel);
+	assert_ptr_equal(cq->cq_context, &wc);
+	assert_int_equal(fake_verbs_vector(cq), 3);
+	assert_int_equal(hartebeest_cq_wait(hb, cq, 1, &wc, NEVER), -ENODATA);
+	assert_int_equal(ibv_destroy_comp_channel(attr.channel), EBUSY);
+	assert_int_equal(hartebeest_cq_destroy(hb, "own"), 0);
+	assert_int_equal(ibv_destroy_comp_channel(attr.channel), 0);
+
+	/* Without attributes: polled, as deep as the option says. */
+	assert_int_equal(hartebeest_cq_create(hb, "own", NULL, &cq), 0);
+	assert_null(cq->channel);
+	assert_int_equal(cq->cqe, 1023);
 }
 
 static void a_queue_that_fails(void **state)
@@ -218,7 +256,7 @@ static void every_failure_of_a_channel(void **state)
 	for (n = 1; ; n++) {
 		fake_verbs.fired = 0;
 		fake_verbs_fail("*", n, ENOMEM);
-		ret = hartebeest_cq_create(hb, "cq", 8, HARTEBEEST_CQ_CHANNEL, NULL);
+		ret = cq_make(hb, "cq", 8, HARTEBEEST_CQ_CHANNEL, NULL);
 		if (!fake_verbs.fired)
 			break;
 		assert_int_equal(ret, -ENOMEM);
@@ -237,9 +275,9 @@ static struct ibv_qp *shared_qp(struct ibv_srq *srq)
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .srq = srq };
 	struct ibv_qp *qp;
 
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, &attr.send_cq), 0);
+	assert_int_equal(cq_make(hb, "cq", 0, 0, &attr.send_cq), 0);
 	attr.recv_cq = attr.send_cq;
-	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, &qp), 0);
+	assert_int_equal(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, &qp), 0);
 	assert_ptr_equal(qp->srq, srq);
 	return qp;
 }
@@ -250,7 +288,7 @@ static void shared_receives(void **state)
 	char memory[16];
 
 	(void)state;
-	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 16, 1, &srq), 0);
+	assert_int_equal(srq_make(hb, "srq", "pd", 16, 1, &srq), 0);
 	assert_int_equal(hartebeest_srq_get(hb, "srq", &found), 0);
 	assert_ptr_equal(found, srq);
 	assert_int_equal(hartebeest_post_srq_recv(srq, memory, sizeof(memory), 5, 77), 0);
@@ -269,20 +307,27 @@ static void shared_receives(void **state)
 	assert_int_equal(hartebeest_pd_destroy(hb, "pd"), 0);
 }
 
-/* Sizes are preset, and limited to what the device has. */
+/* Sizes have defaults, and are limited to what the device has. */
 static void sizes_of_a_shared_queue(void **state)
 {
 	struct ibv_device_attr *limits = &fake_verbs.devices[0].attr;
+	struct hartebeest_srq_attr attr;
+	struct ibv_srq *srq = NULL;
 
 	(void)state;
-	assert_int_equal(hartebeest_srq_create(hb, "preset", "pd", 0, 0, NULL), 0);
-	assert_int_equal(hartebeest_srq_create(hb, "much", "pd", UINT32_MAX, UINT32_MAX, NULL), 0);
-	assert_int_equal(hartebeest_srq_create(hb, "much", "pd", 1, 1, NULL), -EEXIST);
-	assert_int_equal(hartebeest_srq_create(hb, "lost", "none", 1, 1, NULL), -ENOENT);
+	hartebeest_srq_attr_init(&attr);
+	attr.pd = "pd";
+	attr.srq_context = limits;
+	assert_int_equal(hartebeest_srq_create(hb, "default", &attr, &srq), 0);
+	assert_ptr_equal(srq->srq_context, limits);
+	assert_int_equal(srq_make(hb, "much", "pd", UINT32_MAX, UINT32_MAX, NULL), 0);
+	assert_int_equal(srq_make(hb, "much", "pd", 1, 1, NULL), -EEXIST);
+	assert_int_equal(srq_make(hb, "lost", "none", 1, 1, NULL), -ENOENT);
 	fake_verbs_fail("ibv_create_srq", 1, ENOMEM);
-	assert_int_equal(hartebeest_srq_create(hb, "none", "pd", 10, 2, NULL), -ENOMEM);
-	assert_error_is("fake0:1: cannot create a shared receive queue of 10 requests with 2 "
-			"elements: Cannot allocate memory");
+	assert_int_equal(srq_make(hb, "none", "pd", 10, 2, NULL), -ENOMEM);
+	/* A limit on locked memory would follow. */
+	assert_error_has("fake0:1: cannot create a shared receive queue of 10 requests with 2 "
+			 "elements: Cannot allocate memory");
 	assert_int_equal(limits->max_srq_wr, 4096);
 	assert_int_equal(fake_verbs.srqs, 2);
 }
@@ -301,7 +346,7 @@ static void no_refill_of_a_shared_queue(void **state)
 	struct ibv_srq *srq;
 
 	(void)state;
-	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 0, 0, &srq), 0);
+	assert_int_equal(srq_make(hb, "srq", "pd", 0, 0, &srq), 0);
 	shared_qp(srq);
 	refilled = 0;
 	assert_int_equal(hartebeest_qp_refill_set(hb, "qp", refill, NULL), 0);
@@ -321,8 +366,8 @@ static void close_under_a_foreign_queue_pair(void **state)
 	(void)state;
 	assert_int_equal(hartebeest_pd_get(hb, "pd", &pd), 0);
 	attr.send_cq = attr.recv_cq = channel_cq();
-	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 0, 0, &attr.srq), 0);
-	assert_int_equal(hartebeest_cq_create(hb, "free", 0, 0, NULL), 0);
+	assert_int_equal(srq_make(hb, "srq", "pd", 0, 0, &attr.srq), 0);
+	assert_int_equal(cq_make(hb, "free", 0, 0, NULL), 0);
 	qp = ibv_create_qp(pd, &attr);
 	assert_non_null(qp);
 	assert_int_equal(hartebeest_close(hb), -EBUSY);
@@ -366,6 +411,7 @@ int main(void)
 		TEST(a_dead_device_ends_the_wait),
 		TEST(a_cancel_ends_the_wait),
 		TEST(waits_that_cannot_be),
+		TEST(a_channel_of_the_program),
 		TEST(a_queue_that_fails),
 		TEST(every_failure_of_a_channel),
 		TEST(shared_receives),

@@ -5,26 +5,35 @@
  */
 #include "config.h"
 
-#include "tests/support/make.h"
 #include "tests/support/unit.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hartebeest-mesh.h"
 #include "hartebeest-post.h"
 #include "hartebeest.h"
+#include "lib/base/error.h"
+#include "lib/base/memlock.h"
 #include "lib/core/context.h"
+#include "lib/verbs/mr.h"
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/logged.h"
+#include "tests/support/make.h"
+#include "tests/support/meanwhile.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static struct hartebeest_context *hb;
+static int huge_flags;
 
 /* ------------------------------------------------------------- helpers --- */
 
@@ -42,6 +51,7 @@ static int setup(void **state)
 	(void)state;
 	clearenv();
 	fake_verbs_reset();
+	beest_mr_huge_flags = huge_flags;
 	return hartebeest_open(&hb, NULL);
 }
 
@@ -69,7 +79,7 @@ static struct ibv_cq *make_cq(void)
 {
 	struct ibv_cq *cq = NULL;
 
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, &cq), 0);
+	assert_int_equal(cq_make(hb, "cq", 0, 0, &cq), 0);
 	return cq;
 }
 
@@ -143,7 +153,7 @@ static void no_rank_no_size(void **state)
 	assert_int_equal(hartebeest_rank(hb), -ENODATA);
 	assert_error_has("HARTEBEEST_NID");
 	assert_int_equal(hartebeest_size(hb), -ENODATA);
-	assert_error_has("HARTEBEEST_PARTICIPANTS");
+	assert_error_has("HARTEBEEST_NPARTICIPANTS");
 	assert_string_equal(hartebeest_job(hb), "-");
 	open_with("job.rank=1", "job.participants=0-7");
 	assert_int_equal(hartebeest_rank(hb), 1);
@@ -158,11 +168,18 @@ static void ids_with_gaps(void **state)
 
 	(void)state;
 	assert_int_equal(hartebeest_participant(hb, 0), -ENODATA);
-	assert_error_has("HARTEBEEST_PARTICIPANTS");
+	assert_error_has("HARTEBEEST_NPARTICIPANTS");
+	assert_int_equal(hartebeest_position(hb, 0), -ENODATA);
 	open_with("job.rank=100", "job.participants=100,7,2147483647,2-3");
 	assert_int_equal(hartebeest_size(hb), BEEST_COUNT(ids));
-	for (i = 0; i < (int)BEEST_COUNT(ids); i++)
+	for (i = 0; i < (int)BEEST_COUNT(ids); i++) {
 		assert_int_equal(hartebeest_participant(hb, i), ids[i]);
+		assert_int_equal(hartebeest_position(hb, ids[i]), i);
+	}
+	assert_int_equal(hartebeest_position(hb, 4), -ENOENT);
+	assert_error_is("rank 4 is not among the 5 participants");
+	assert_int_equal(hartebeest_position(hb, -1), -ENOENT);
+	assert_int_equal(hartebeest_position(NULL, 0), -EINVAL);
 	assert_int_equal(hartebeest_participant(hb, -1), -ERANGE);
 	assert_int_equal(hartebeest_participant(hb, 5), -ERANGE);
 	assert_error_is("participant 5 is not within 0..4");
@@ -203,6 +220,33 @@ static void a_failed_open_sets_nothing(void **state)
 	assert_int_equal(hartebeest_open(&untouched, options), -EINVAL);
 	assert_ptr_equal(untouched, hb);
 	assert_error_has("cq_depth");
+}
+
+/* The program's function is there before the context is. */
+static void a_failed_open_reaches_the_function(void **state)
+{
+	const char *bad[] = { "cq_attr.cq_dept=5", NULL }, *silent[] = { "log.level=none", NULL };
+	struct hartebeest_context *own;
+
+	(void)state;
+	logged[0] = '\0';
+	assert_int_equal(hartebeest_log_set(NULL, 9, logged_keep, NULL), -EINVAL);
+	assert_int_equal(hartebeest_log_set(NULL, HARTEBEEST_LOG_ERROR, logged_keep, NULL), 0);
+	assert_int_equal(hartebeest_open(&own, bad), -EINVAL);
+	assert_ptr_equal(strstr(logged, "3 "), logged);
+	assert_non_null(strstr(logged, "cq_depth"));
+
+	/* It stays that of the context, and counts more than the option. */
+	assert_int_equal(hartebeest_open(&own, silent), 0);
+	assert_int_equal(hartebeest_log_set(NULL, 0, NULL, NULL), 0);
+	logged[0] = '\0';
+	assert_int_equal(hartebeest_qp_init(own, "none"), -ENOENT);
+	assert_non_null(strstr(logged, "no queue pair is called 'none'"));
+	hartebeest_close(own);
+
+	logged[0] = '\0';
+	assert_int_equal(hartebeest_open(&own, bad), -EINVAL);
+	assert_string_equal(logged, "");
 }
 
 /* The value has the right type but no meaning: option and source come before the reason. */
@@ -289,16 +333,15 @@ static void options_as_text(void **state)
 	(void)state;
 	open_with("cq_attr.cq_depth=77", NULL);
 	assert_int_equal(hartebeest_option_get(hb, "cq_attr.cq_depth", text, sizeof(text), &source),
-			 0);
+			 2);
 	assert_string_equal(text, "77");
 	assert_string_equal(source, "argument");
-	assert_int_equal(hartebeest_option_get(hb, "poll.timeout", text, sizeof(text), NULL), 0);
+	assert_true(hartebeest_option_get(hb, "poll.timeout", text, sizeof(text), NULL) >= 0);
 	assert_string_equal(text, "1h");
 	assert_int_equal(hartebeest_option_get(hb, "poll.timeot", text, sizeof(text), NULL),
 			 -ENOENT);
 	assert_error_has("poll.timeout");
-	assert_int_equal(hartebeest_option_get(hb, "poll.timeout", text, 0, NULL), -EINVAL);
-	assert_error_is("hartebeest_option_get(): size is 0");
+	assert_int_equal(hartebeest_option_get(hb, "poll.timeout", NULL, 0, NULL), 2);
 }
 
 /* ---------------------------------------------------------------- names --- */
@@ -311,24 +354,29 @@ static int create_pd(const char *name)
 
 static int create_cq(const char *name)
 {
-	return hartebeest_cq_create(hb, name, 0, 0, NULL);
+	return cq_make(hb, name, 0, 0, NULL);
 }
 
 static int create_mr(const char *name)
 {
-	return hartebeest_mr_create(hb, name, "pd", 64, RW, NULL);
+	return mr_make(hb, name, "pd", 64, RW, NULL);
 }
 
 static int register_mr(const char *name)
 {
 	static char memory[64];
 
-	return hartebeest_mr_register(hb, name, "pd", memory, sizeof(memory), RW, NULL);
+	return mr_make_of(hb, name, "pd", memory, sizeof(memory), RW, NULL);
 }
 
 static int register_dmabuf(const char *name)
 {
-	return hartebeest_mr_register_dmabuf(hb, name, "pd", 1, 0, 64, 0, RW, NULL);
+	return mr_make_of_dmabuf(hb, name, "pd", 1, 0, 64, 0, RW, NULL);
+}
+
+static int create_srq(const char *name)
+{
+	return srq_make(hb, name, "pd", 16, 1, NULL);
 }
 
 static int create_qp(const char *name)
@@ -344,7 +392,7 @@ static int create_qp_attr(const char *name)
 	attr.qp_type = IBV_QPT_RC;
 	assert_int_equal(hartebeest_cq_get(hb, "cq", &attr.send_cq), 0);
 	attr.recv_cq = attr.send_cq;
-	return hartebeest_qp_create_attr(hb, name, "pd", &attr, NULL);
+	return hartebeest_qp_create_verbs(hb, name, "pd", &attr, NULL);
 }
 
 static const struct {
@@ -438,7 +486,7 @@ static int no_refill(void *data, struct ibv_qp *qp)
 
 static void never_created(void **state)
 {
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 	struct ibv_qp_cap cap;
 	struct ibv_pd *pd = NULL;
 	struct ibv_cq *cq = NULL;
@@ -451,7 +499,7 @@ static void never_created(void **state)
 			"all");
 	assert_int_equal(create_pd("domain"), 0);
 	assert_int_equal(create_cq("queue"), 0);
-	assert_int_equal(hartebeest_mr_create(hb, "region", "domain", 1, RW, NULL), 0);
+	assert_int_equal(mr_make(hb, "region", "domain", 1, RW, NULL), 0);
 	assert_int_equal(qp_make(hb, "pair-1", "domain", 2, "queue", "queue", NULL), 0);
 
 	assert_int_equal(hartebeest_pd_get(hb, "domein", &pd), -ENOENT);
@@ -477,10 +525,10 @@ static void never_created(void **state)
 	assert_int_equal(hartebeest_qp_connect(hb, "pair-l", "key", 0), -ENOENT);
 	assert_int_equal(hartebeest_qp_confirm(hb, "pair-l", "key", 0), -ENOENT);
 	assert_int_equal(hartebeest_qp_reconnect(hb, "pair-l", "key", 0), -ENOENT);
-	assert_int_equal(hartebeest_qp_address(hb, "pair-l", "key", &address), -ENOENT);
+	assert_int_equal(hartebeest_qp_ud_address(hb, "pair-l", "key", &address), -ENOENT);
 	assert_error_is("no queue pair is called 'pair-l'; the nearest name is 'pair-1'");
 
-	assert_int_equal(hartebeest_mr_create(hb, "m", "domein", 1, RW, &mr), -ENOENT);
+	assert_int_equal(mr_make(hb, "m", "domein", 1, RW, &mr), -ENOENT);
 	assert_error_is("no protection domain is called 'domein'; the nearest name is 'domain'");
 	assert_int_equal(qp_make(hb, "q", "domain", 2, "qeue", "queue", &qp), -ENOENT);
 	assert_error_is("no completion queue is called 'qeue'; the nearest name is 'queue'");
@@ -540,24 +588,22 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_pd_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_pd_get(hb, "pd", NULL), "hartebeest_pd_get(): pd is NULL");
 	REFUSED(hartebeest_pd_destroy(hb, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_create(hb, NULL, 1, 0, NULL), "name is NULL");
-	REFUSED(hartebeest_cq_create(hb, "cq", -1, 0, NULL),
-		"completion queue 'cq' cannot have -1 entries");
+	REFUSED(cq_make(hb, NULL, 1, 0, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_cq_get(hb, "cq", NULL), "hartebeest_cq_get(): cq is NULL");
 	REFUSED(hartebeest_cq_destroy(hb, NULL), "name is NULL");
-	REFUSED(hartebeest_mr_create(hb, NULL, "pd", 1, RW, NULL), "name is NULL");
-	REFUSED(hartebeest_mr_create(hb, "mr", NULL, 1, RW, NULL), "pd is NULL");
-	REFUSED(hartebeest_mr_create(hb, "mr", "pd", 0, RW, NULL),
+	REFUSED(mr_make(hb, NULL, "pd", 1, RW, NULL), "name is NULL");
+	REFUSED(mr_make(hb, "mr", NULL, 1, RW, NULL), "pd is NULL");
+	REFUSED(mr_make(hb, "mr", "pd", 0, RW, NULL),
 		"memory region 'mr' would be empty");
-	REFUSED(hartebeest_mr_register(hb, NULL, "pd", text, 1, RW, NULL), "name is NULL");
-	REFUSED(hartebeest_mr_register(hb, "mr", NULL, text, 1, RW, NULL), "pd is NULL");
-	REFUSED(hartebeest_mr_register(hb, "mr", "pd", NULL, 1, RW, NULL), "address is NULL");
-	REFUSED(hartebeest_mr_register(hb, "mr", "pd", text, 0, RW, NULL), "would be empty");
-	REFUSED(hartebeest_mr_register_dmabuf(hb, NULL, "pd", 1, 0, 1, 0, RW, NULL),
+	REFUSED(mr_make_of(hb, NULL, "pd", text, 1, RW, NULL), "name is NULL");
+	REFUSED(mr_make_of(hb, "mr", NULL, text, 1, RW, NULL), "pd is NULL");
+	REFUSED(mr_make_of(hb, "mr", "pd", NULL, 1, RW, NULL), "address is NULL");
+	REFUSED(mr_make_of(hb, "mr", "pd", text, 0, RW, NULL), "would be empty");
+	REFUSED(mr_make_of_dmabuf(hb, NULL, "pd", 1, 0, 1, 0, RW, NULL),
 		"name is NULL");
-	REFUSED(hartebeest_mr_register_dmabuf(hb, "mr", NULL, 1, 0, 1, 0, RW, NULL), "pd is NULL");
-	REFUSED(hartebeest_mr_register_dmabuf(hb, "mr", "pd", 1, 0, 0, 0, RW, NULL),
+	REFUSED(mr_make_of_dmabuf(hb, "mr", NULL, 1, 0, 1, 0, RW, NULL), "pd is NULL");
+	REFUSED(mr_make_of_dmabuf(hb, "mr", "pd", 1, 0, 0, 0, RW, NULL),
 		"would be empty");
 	REFUSED(hartebeest_mr_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_mr_get(hb, "mr", NULL), "hartebeest_mr_get(): mr is NULL");
@@ -569,13 +615,13 @@ static void null_arguments(void **state)
 	REFUSED(qp_make(hb, NULL, "pd", 2, "cq", "cq", NULL), "name is NULL");
 	REFUSED(qp_make(hb, "qp", NULL, 2, "cq", "cq", NULL), "pd is NULL");
 	REFUSED(qp_make(hb, "qp", "pd", 2, NULL, "cq", NULL), "send_cq is NULL");
-	REFUSED(hartebeest_qp_create(hb, "qp", NULL, NULL), "request is NULL");
-	REFUSED(hartebeest_qp_create_attr(hb, NULL, "pd", &attr, NULL), "name is NULL");
-	REFUSED(hartebeest_qp_create_attr(hb, "qp", NULL, &attr, NULL), "pd is NULL");
-	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", NULL, NULL), "attr is NULL");
-	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), "attr->send_cq is NULL");
+	REFUSED(hartebeest_qp_create(hb, "qp", NULL, NULL), "attr is NULL");
+	REFUSED(hartebeest_qp_create_verbs(hb, NULL, "pd", &attr, NULL), "name is NULL");
+	REFUSED(hartebeest_qp_create_verbs(hb, "qp", NULL, &attr, NULL), "pd is NULL");
+	REFUSED(hartebeest_qp_create_verbs(hb, "qp", "pd", NULL, NULL), "attr is NULL");
+	REFUSED(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, NULL), "attr->send_cq is NULL");
 	attr.send_cq = (struct ibv_cq *)&attr;
-	REFUSED(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), "attr->recv_cq is NULL");
+	REFUSED(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, NULL), "attr->recv_cq is NULL");
 	REFUSED(hartebeest_qp_get(hb, NULL, NULL), "name is NULL");
 	REFUSED(hartebeest_qp_get(hb, "qp", NULL), "hartebeest_qp_get(): qp is NULL");
 	REFUSED(hartebeest_qp_cap(hb, NULL, NULL), "name is NULL");
@@ -587,19 +633,17 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_qp_fetch(hb, NULL, NULL, 0), "key is NULL");
 	REFUSED(hartebeest_qp_connect(hb, NULL, "k", 0), "name is NULL");
 	REFUSED(hartebeest_qp_connect(hb, "qp", NULL, 0), "key is NULL");
-	REFUSED(hartebeest_qp_confirm(hb, NULL, "k", 0), "name is NULL");
 	REFUSED(hartebeest_qp_confirm(hb, "qp", NULL, 0), "key is NULL");
 	REFUSED(hartebeest_qp_reset(hb, NULL), "name is NULL");
 	REFUSED(hartebeest_qp_reconnect(hb, NULL, "k", 0), "name is NULL");
 	REFUSED(hartebeest_qp_reconnect(hb, "qp", NULL, 0), "key is NULL");
 	REFUSED(hartebeest_qp_refill_set(hb, NULL, NULL, NULL), "name is NULL");
-	REFUSED(hartebeest_qp_address(hb, NULL, "k", NULL), "name is NULL");
-	REFUSED(hartebeest_qp_address(hb, "qp", NULL, NULL), "key is NULL");
-	REFUSED(hartebeest_qp_address(hb, "qp", "k", NULL), "address is NULL");
+	REFUSED(hartebeest_qp_ud_address(hb, NULL, "k", NULL), "name is NULL");
+	REFUSED(hartebeest_qp_ud_address(hb, "qp", NULL, NULL), "key is NULL");
+	REFUSED(hartebeest_qp_ud_address(hb, "qp", "k", NULL), "address is NULL");
 	REFUSED(hartebeest_completion_text(hb, NULL, text, 8), "wc is NULL");
 	REFUSED(hartebeest_completion_text(hb, &wc, NULL, 8), "text is NULL");
-	REFUSED(hartebeest_completion_text(hb, &wc, text, 0), "size is 0");
-	REFUSED(hartebeest_peer_text(hb, "key", text, 0), "size is 0");
+	REFUSED(hartebeest_peer_text(hb, "key", NULL, 1, 0), "text is NULL");
 	REFUSED(hartebeest_msg_push(hb, NULL, NULL, 0, 0), "key is NULL");
 	REFUSED(hartebeest_msg_push(hb, "k", NULL, 1, 0), "data is NULL");
 	REFUSED(hartebeest_msg_wait(hb, NULL, NULL, 0, NULL, 0), "key is NULL");
@@ -624,23 +668,22 @@ static void null_context(void **state)
 	assert_int_equal(hartebeest_verbs(NULL, NULL), -EINVAL);
 	assert_int_equal(hartebeest_port_num(NULL), -EINVAL);
 	assert_int_equal(hartebeest_option_get(NULL, "x", text, 1, NULL), -EINVAL);
-	assert_int_equal(hartebeest_log_set(NULL, 0, NULL, NULL), -EINVAL);
 	assert_int_equal(hartebeest_pd_create(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_pd_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_pd_destroy(NULL, "x"), -EINVAL);
-	assert_int_equal(hartebeest_cq_create(NULL, "x", 0, 0, NULL), -EINVAL);
+	assert_int_equal(cq_make(NULL, "x", 0, 0, NULL), -EINVAL);
 	assert_int_equal(hartebeest_cq_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_cq_destroy(NULL, "x"), -EINVAL);
-	assert_int_equal(hartebeest_mr_create(NULL, "x", "x", 1, 0, NULL), -EINVAL);
-	assert_int_equal(hartebeest_mr_register(NULL, "x", "x", text, 1, 0, NULL), -EINVAL);
-	assert_int_equal(hartebeest_mr_register_dmabuf(NULL, "x", "x", 1, 0, 1, 0, 0, NULL),
+	assert_int_equal(mr_make(NULL, "x", "x", 1, 0, NULL), -EINVAL);
+	assert_int_equal(mr_make_of(NULL, "x", "x", text, 1, 0, NULL), -EINVAL);
+	assert_int_equal(mr_make_of_dmabuf(NULL, "x", "x", 1, 0, 1, 0, 0, NULL),
 			 -EINVAL);
 	assert_int_equal(hartebeest_mr_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_mr_destroy(NULL, "x"), -EINVAL);
 	assert_int_equal(hartebeest_mr_publish(NULL, "x", "x", 0), -EINVAL);
 	assert_int_equal(hartebeest_mr_fetch(NULL, "x", NULL, 0), -EINVAL);
 	assert_int_equal(qp_make(NULL, "x", "x", 2, "x", "x", NULL), -EINVAL);
-	assert_int_equal(hartebeest_qp_create_attr(NULL, "x", "x", &attr, NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_create_verbs(NULL, "x", "x", &attr, NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_get(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_cap(NULL, "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_qp_destroy(NULL, "x"), -EINVAL);
@@ -652,7 +695,7 @@ static void null_context(void **state)
 	assert_int_equal(hartebeest_qp_reset(NULL, "x"), -EINVAL);
 	assert_int_equal(hartebeest_qp_reconnect(NULL, "x", "x", 0), -EINVAL);
 	assert_int_equal(hartebeest_qp_refill_set(NULL, "x", NULL, NULL), -EINVAL);
-	assert_int_equal(hartebeest_qp_address(NULL, "x", "x", NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_ud_address(NULL, "x", "x", NULL), -EINVAL);
 	assert_int_equal(hartebeest_completion_text(NULL, NULL, text, 8), -EINVAL);
 	assert_int_equal(hartebeest_msg_push(NULL, "x", NULL, 0, 0), -EINVAL);
 	assert_int_equal(hartebeest_msg_wait(NULL, "x", NULL, 0, NULL, 0), -EINVAL);
@@ -701,7 +744,7 @@ static void get_what_was_created(void **state)
 	assert_int_equal(hartebeest_cq_get(hb, "cq", &cq), 0);
 	assert_int_equal(hartebeest_cq_get(hb, "cq", &same_cq), 0);
 	assert_ptr_equal(cq, same_cq);
-	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 10, RW, &mr), 0);
+	assert_int_equal(mr_make(hb, "mr", "pd", 10, RW, &mr), 0);
 	assert_int_equal(hartebeest_mr_get(hb, "mr", &same_mr), 0);
 	assert_ptr_equal(mr, same_mr);
 	assert_int_equal(hartebeest_qp_get(hb, "qp", &same_qp), 0);
@@ -720,8 +763,8 @@ static void two_queues(void **state)
 
 	(void)state;
 	make_pd();
-	assert_int_equal(hartebeest_cq_create(hb, "send", 1, 0, &send), 0);
-	assert_int_equal(hartebeest_cq_create(hb, "receive", 2, 0, &receive), 0);
+	assert_int_equal(cq_make(hb, "send", 1, 0, &send), 0);
+	assert_int_equal(cq_make(hb, "receive", 2, 0, &receive), 0);
 	assert_int_equal(qp_make(hb, "qp", "pd", 2, "send", "receive", &qp), 0);
 	assert_ptr_equal(qp->send_cq, send);
 	assert_ptr_equal(qp->recv_cq, receive);
@@ -729,7 +772,7 @@ static void two_queues(void **state)
 
 static void a_request(void **state)
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_qp_attr request;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct ibv_srq *srq;
@@ -739,8 +782,8 @@ static void a_request(void **state)
 	(void)state;
 	make_pd();
 	cq = make_cq();
-	assert_int_equal(hartebeest_srq_create(hb, "srq", "pd", 16, 1, &srq), 0);
-	hartebeest_qp_request_preset(&request);
+	assert_int_equal(srq_make(hb, "srq", "pd", 16, 1, &srq), 0);
+	hartebeest_qp_attr_init(&request);
 	request.pd = "pd";
 	request.send_cq = "cq";
 	request.srq = "srq";
@@ -770,25 +813,172 @@ static void a_request(void **state)
 	assert_int_equal(request.cap.max_send_sge, 1000000);	/* untouched */
 }
 
-/* The caller is newer, older, or forgot the preset. */
-static void requests_of_other_sizes(void **state)
+/* ------------------------------------------------------- structs that grow --- */
+
+/*
+ * The sizes of 0.1, for programs compiled with it: they never change, though the structs grow.
+ * @call: must not fail because of the struct's size
+ */
+static union {
+	size_t size;
+	struct hartebeest_cq_attr cq_attr;
+	struct hartebeest_srq_attr srq_attr;
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_qp_attr qp_attr;
+	struct hartebeest_mesh_attr mesh_attr;
+	struct hartebeest_pair pair;
+	struct hartebeest_message message;
+} *grown;
+
+static int grown_cq(void) { return hartebeest_cq_create(hb, "grown", &grown->cq_attr, NULL); }
+
+static int grown_srq(void)
 {
-	struct { struct hartebeest_qp_request request; uint64_t later[2]; } request;
+	grown->srq_attr.pd = "pd";
+	return hartebeest_srq_create(hb, "grown", &grown->srq_attr, NULL);
+}
+
+static int grown_mr(void)
+{
+	grown->mr_attr.pd = "pd";
+	grown->mr_attr.length = 64;
+	return hartebeest_mr_create(hb, "grown", &grown->mr_attr, NULL);
+}
+
+static int grown_mr_register(void)
+{
+	static char memory[64];
+
+	grown->mr_attr.pd = "pd";
+	grown->mr_attr.length = sizeof(memory);
+	grown->mr_attr.address = memory;
+	return hartebeest_mr_register(hb, "grown", &grown->mr_attr, NULL);
+}
+
+static int grown_mr_dmabuf(void)
+{
+	grown->mr_attr.pd = "pd";
+	grown->mr_attr.length = 64;
+	return hartebeest_mr_register_dmabuf(hb, "grown", &grown->mr_attr, NULL);
+}
+
+static int grown_qp(void)
+{
+	grown->qp_attr.pd = "pd";
+	grown->qp_attr.send_cq = "cq";
+	return hartebeest_qp_create(hb, "grown", &grown->qp_attr, NULL);
+}
+
+static int grown_mesh(void)
+{
+	struct hartebeest_mesh *mesh;
+
+	return hartebeest_mesh_connect(hb, "grown", &grown->mesh_attr, &mesh, 1);
+}
+
+static int grown_pair(void)
+{
+	grown->pair.qp = "none";
+	grown->pair.key = "a";
+	grown->pair.peer_key = "b";
+	return hartebeest_pairs_connect(hb, &grown->pair, 1, 1);
+}
+
+/* Here the server is looked for first: the program has one, which does not answer. */
+static int grown_message(void)
+{
+	static const char *const options[] = { "exchange.servers=127.0.0.1:1", NULL };
+	struct hartebeest_context *own;
+	char text[512];
+	int ret;
+
+	assert_int_equal(hartebeest_open(&own, options), 0);
+	grown->message.peer_key = "a";
+	ret = hartebeest_msgs_wait(own, &grown->message, 1, 0, 1);
+	snprintf(text, sizeof(text), "%s", hartebeest_error());
+	hartebeest_close(own);
+	beest_fail(-ret, "%s", text);
+	return ret;
+}
+
+static const struct {
+	const char *what;
+	size_t size;			/* with pointers of 8 bytes */
+	int (*call)(void);
+	int ret;
+} grown_rows[] = {
+	{ "cq_attr", 40, grown_cq, 0 },
+	{ "srq_attr", 32, grown_srq, 0 },
+	{ "mr_attr", 56, grown_mr, 0 },
+	{ "mr_attr", 56, grown_mr_register, 0 },
+	{ "mr_attr", 56, grown_mr_dmabuf, 0 },
+	{ "qp_attr", 80, grown_qp, 0 },
+	{ "mesh_attr", 152, grown_mesh, -ENODATA },
+	{ "pair", 664, grown_pair, -EDESTADDRREQ },
+	{ "message", 48, grown_message, -ECONNREFUSED },
+};
+
+static void forget_grown(void)
+{
+	hartebeest_cq_destroy(hb, "grown");
+	hartebeest_srq_destroy(hb, "grown");
+	hartebeest_mr_destroy(hb, "grown");
+	hartebeest_qp_destroy(hb, "grown");
+}
+
+/*
+ * Passes a struct of @size bytes, the last of which are @last, at the end of a page behind which
+ * nothing can be read.  Returns 0 unless the call fails because of that.
+ */
+static int grown_call(char *end, size_t i, size_t size, uint64_t last)
+{
+	char init[64];
+	int ret;
+
+	memset(end - 4096, 0, 4096);
+	grown = (void *)(end - size);
+	grown->size = size;
+	if (last)
+		memcpy(end - sizeof(last), &last, sizeof(last));
+	forget_grown();
+	snprintf(init, sizeof(init), "hartebeest_%s_init() was not called", grown_rows[i].what);
+	ret = grown_rows[i].call();
+	if (strstr(hartebeest_error(), init))
+		return ret;
+	assert_int_equal(ret, grown_rows[i].ret);
+	return 0;
+}
+
+static void structs_of_other_sizes(void **state)
+{
+	char *end = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char text[64];
+	size_t i;
 
 	(void)state;
+	if (sizeof(void *) != 8)
+		skip();
+	assert_ptr_not_equal(end, MAP_FAILED);
+	end += 4096;
+	assert_int_equal(mprotect(end, 4096, PROT_NONE), 0);
 	make_pd();
 	make_cq();
-	memset(&request, 0, sizeof(request));
-	request.request.pd = "pd";
-	request.request.send_cq = "cq";
-	assert_int_equal(hartebeest_qp_create(hb, "a", &request.request, NULL), -EINVAL);
-	assert_error_has("hartebeest_qp_request_preset() was not called");
-	request.request.size = sizeof(request.request) - 8;
-	assert_int_equal(hartebeest_qp_create(hb, "a", &request.request, NULL), -EINVAL);
-	request.request.size = sizeof(request);
-	assert_int_equal(hartebeest_qp_create(hb, "a", &request.request, NULL), 0);
-	request.later[1] = 1;
-	assert_int_equal(hartebeest_qp_create(hb, "b", &request.request, NULL), -E2BIG);
+	for (i = 0; i < BEEST_COUNT(grown_rows); i++) {
+		print_message("%s\n", grown_rows[i].what);
+		/* A program of 0.1, and a later one that asks for nothing new, or does. */
+		assert_int_equal(grown_call(end, i, grown_rows[i].size, 0), 0);
+		assert_int_equal(grown_call(end, i, 1024, 0), 0);
+		assert_int_equal(grown_call(end, i, 1024, 1), -E2BIG);
+		snprintf(text, sizeof(text), "%s%s asks for something that this version",
+			 grown_rows[i].what,
+			 strstr("pair message", grown_rows[i].what) ? " 0" : "");
+		assert_error_has(text);
+		/* Nothing was initialized. */
+		assert_int_equal(grown_call(end, i, grown_rows[i].size - 8, 0), -EINVAL);
+		grown->size = 0;
+		assert_int_equal(grown_rows[i].call(), -EINVAL);
+	}
+	munmap(end - 4096, 8192);
 }
 
 static int cqe_of(int depth)
@@ -796,7 +986,7 @@ static int cqe_of(int depth)
 	struct ibv_cq *cq = NULL;
 	int cqe;
 
-	assert_int_equal(hartebeest_cq_create(hb, "c", depth, 0, &cq), 0);
+	assert_int_equal(cq_make(hb, "c", depth, 0, &cq), 0);
 	cqe = cq->cqe;
 	assert_int_equal(hartebeest_cq_destroy(hb, "c"), 0);
 	return cqe;
@@ -877,7 +1067,7 @@ static void inline_data_is_halved(void **state)
 	} rows[] = {
 		{ 256, 256, 1 }, { 255, 128, 2 }, { 101, 64, 3 }, { 60, 32, 4 }, { 0, 0, 10 },
 	};
-	static const int errors[] = { EINVAL, ENOMEM, FAKE_NO_ERRNO };
+	static const int errors[] = { EINVAL, ENOMEM, ENOSPC, EOPNOTSUPP, FAKE_NO_ERRNO };
 	struct ibv_qp_cap cap;
 	size_t i, e;
 
@@ -909,7 +1099,7 @@ static void other_failures_are_no_reason_to_halve(void **state)
 	fake_verbs_fail("ibv_create_qp", 0, EPERM);
 	assert_int_equal(qp_make(hb, "qp", "pd", 2, "cq", "cq", &qp), -EPERM);
 	assert_error_is("fake0:1: cannot create a RC queue pair (128 send, 128 receive requests, 1 "
-			"and 1 elements): Operation not permitted");
+			"and 1 elements, 256 bytes inline): Operation not permitted");
 	assert_null(qp);
 	assert_int_equal(fake_verbs_calls("ibv_create_qp"), 1);
 }
@@ -922,7 +1112,7 @@ static void a_queue_pair_that_cannot_be(void **state)
 	fake_verbs_fail("ibv_create_qp", 0, ENOMEM);
 	assert_int_equal(create_qp("qp"), -ENOMEM);
 	assert_int_equal(fake_verbs_calls("ibv_create_qp"), 10);
-	assert_error_has("Cannot allocate memory");
+	assert_error_has(", 0 bytes inline): Cannot allocate memory");
 }
 
 static void types(void **state)
@@ -974,7 +1164,7 @@ static void create_attr_keeps_what_is_given(void **state)
 	attr.cap.max_send_wr = 300;
 	attr.cap.max_recv_sge = 3;
 	attr.cap.max_inline_data = 17;
-	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, &qp), 0);
+	assert_int_equal(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, &qp), 0);
 	assert_ptr_equal(qp->qp_context, &attr);
 	assert_int_equal(qp->qp_type, IBV_QPT_UC);
 	assert_int_equal(attr.cap.max_send_wr, 512);
@@ -997,10 +1187,10 @@ static void create_attr_is_untouched_by_failure(void **state)
 	attr.cap.max_send_wr = 1000000;
 	before = attr;
 	fake_verbs_fail("ibv_create_qp", 0, EINVAL);
-	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), -EINVAL);
+	assert_int_equal(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, NULL), -EINVAL);
 	assert_memory_equal(&attr, &before, sizeof(attr));
 	attr.qp_type = IBV_QPT_RAW_PACKET;
-	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), -EOPNOTSUPP);
+	assert_int_equal(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, NULL), -EOPNOTSUPP);
 }
 
 static void shared_receive_queue(void **state)
@@ -1016,7 +1206,7 @@ static void shared_receive_queue(void **state)
 	attr.srq = ibv_create_srq(make_pd(), &srq_attr);
 	attr.send_cq = attr.recv_cq = make_cq();
 	attr.qp_type = IBV_QPT_RC;
-	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, &qp), 0);
+	assert_int_equal(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, &qp), 0);
 	assert_ptr_equal(qp->srq, attr.srq);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(ibv_destroy_srq(attr.srq), EBUSY);
@@ -1043,8 +1233,8 @@ static void listen_for_warnings(void)
 	hartebeest_log_set(hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
 }
 
-/* A queue of the preset depth is enough for one queue pair of preset sizes. */
-static void presets_fit_together(void **state)
+/* A queue of the default depth is enough for one queue pair of default sizes. */
+static void defaults_fit_together(void **state)
 {
 	struct ibv_qp *qp;
 
@@ -1060,7 +1250,7 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	(void)state;
 	make_pd();
 	listen_for_warnings();
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, 0, NULL), 0);
+	assert_int_equal(cq_make(hb, "cq", 255, 0, NULL), 0);
 	assert_int_equal(create_qp("both"), 0);
 	assert_int_equal(warnings, 1);
 	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives "
@@ -1072,10 +1262,10 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	memset(hb->said, 0, sizeof(hb->said));
 	assert_int_equal(create_qp_attr("attr"), 0);
 	assert_int_equal(warnings, 2);
-	assert_int_equal(hartebeest_cq_create(hb, "other", 128, 0, NULL), 0);
+	assert_int_equal(cq_make(hb, "other", 128, 0, NULL), 0);
 	assert_int_equal(qp_make(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
 	assert_int_equal(warnings, 2);
-	assert_int_equal(hartebeest_cq_create(hb, "small", 127, 0, NULL), 0);
+	assert_int_equal(cq_make(hb, "small", 127, 0, NULL), 0);
 	assert_int_equal(qp_make(hb, "r", "pd", 2, "cq", "small", NULL), 0);
 	assert_int_equal(warnings, 3);
 	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under "
@@ -1093,9 +1283,9 @@ static void receives_of_a_shared_queue_do_not_count(void **state)
 	(void)state;
 	attr.srq = ibv_create_srq(make_pd(), &srq_attr);
 	listen_for_warnings();
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 255, 0, &attr.send_cq), 0);
+	assert_int_equal(cq_make(hb, "cq", 255, 0, &attr.send_cq), 0);
 	attr.recv_cq = attr.send_cq;
-	assert_int_equal(hartebeest_qp_create_attr(hb, "qp", "pd", &attr, NULL), 0);
+	assert_int_equal(hartebeest_qp_create_verbs(hb, "qp", "pd", &attr, NULL), 0);
 	assert_int_equal(warnings, 0);
 	assert_int_equal(hartebeest_qp_destroy(hb, "qp"), 0);
 	assert_int_equal(ibv_destroy_srq(attr.srq), 0);
@@ -1232,7 +1422,7 @@ static void close_in_a_forked_child(void **state)
 
 	(void)state;
 	make_qp(IBV_QPT_RC);
-	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 100, RW, &mr), 0);
+	assert_int_equal(mr_make(hb, "mr", "pd", 100, RW, &mr), 0);
 	child = fork();
 	if (child == 0) {
 		hartebeest_close(hb);
@@ -1257,7 +1447,7 @@ static void a_buffer_of_whole_pages(void **state)
 	(void)state;
 	make_pd();
 	for (i = 0; i < BEEST_COUNT(lengths); i++) {
-		assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", lengths[i], RW, &mr), 0);
+		assert_int_equal(mr_make(hb, "mr", "pd", lengths[i], RW, &mr), 0);
 		assert_int_equal((uintptr_t)mr->addr % (uintptr_t)page, 0);
 		assert_int_equal(mr->length, lengths[i]);
 		byte = mr->addr;
@@ -1266,6 +1456,54 @@ static void a_buffer_of_whole_pages(void **state)
 		memset(byte, 0xff, (lengths[i] + (size_t)page - 1) / (size_t)page * (size_t)page);
 		assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
 	}
+}
+
+/* Ordinary pages pass for huge ones, which few machines have. */
+static void pretend_huge_pages(void)
+{
+	beest_mr_huge_flags = 0;
+	open_with("mr.huge_pages=1", NULL);
+	listen_for_warnings();
+	make_pd();
+}
+
+/* The hugetlb cgroup lets pages be mapped that then cannot be touched. */
+static void huge_pages_of_a_cgroup(void **state)
+{
+	struct ibv_mr *mr = NULL;
+
+	(void)state;
+	pretend_huge_pages();
+	fake_verbs_fail("ibv_reg_mr", 1, EFAULT);
+	assert_int_equal(mr_make(hb, "mr", "pd", 4000000, RW, &mr), 0);
+	memset(mr->addr, 1, mr->length);
+	assert_int_equal(mr->length, 4000000);
+	assert_int_equal(warnings, 1);
+	assert_non_null(strstr(last_line, "no huge pages of 2 MB for 4000000 bytes (there are less "
+			       "than were mapped): using ordinary ones; see "));
+	assert_non_null(strstr(last_line, "hugetlb.2MB.max of the cgroup that /proc/self/cgroup "
+			       "names"));
+
+	fake_verbs_fail("ibv_reg_mr", 0, EFAULT);
+	assert_int_equal(mr_make(hb, "other", "pd", 4000000, RW, &mr), -EFAULT);
+}
+
+/* RDMAV_FORK_SAFE=1: libibverbs refuses a part of a huge page. */
+static void huge_pages_and_fork(void **state)
+{
+	struct ibv_mr *mr = NULL;
+
+	(void)state;
+	pretend_huge_pages();
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(mr_make(hb, "mr", "pd", 4000000, RW, &mr), 0);
+	assert_int_equal(mr->length, 4194304);
+	assert_int_equal(warnings, 0);
+	assert_int_equal(fake_verbs_calls("ibv_reg_mr"), 2);
+
+	fake_verbs_fail("ibv_reg_mr", 0, EINVAL);
+	assert_int_equal(mr_make(hb, "other", "pd", 4000000, RW, &mr), -EINVAL);
+	assert_int_equal(warnings, 0);
 }
 
 /* Whether or not the machine has huge pages, there is a buffer; without them, also a warning. */
@@ -1277,7 +1515,7 @@ static void huge_pages_where_there_are_some(void **state)
 	open_with("mr.huge_pages=1", NULL);
 	listen_for_warnings();
 	make_pd();
-	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 3000000, RW, &mr), 0);
+	assert_int_equal(mr_make(hb, "mr", "pd", 3000000, RW, &mr), 0);
 	memset(mr->addr, 1, mr->length);
 	assert_int_equal(mr->length, 3000000);
 	if (warnings)
@@ -1294,7 +1532,7 @@ static void the_callers_memory(void **state)
 	(void)state;
 	make_pd();
 	memory[99] = 7;
-	assert_int_equal(hartebeest_mr_register(hb, "mr", "pd", memory + 1, 99, RW, &mr), 0);
+	assert_int_equal(mr_make_of(hb, "mr", "pd", memory + 1, 99, RW, &mr), 0);
 	assert_ptr_equal(mr->addr, memory + 1);
 	assert_int_equal(mr->length, 99);
 	assert_int_equal(hartebeest_mr_destroy(hb, "mr"), 0);
@@ -1307,12 +1545,12 @@ static void memory_of_a_device(void **state)
 
 	(void)state;
 	make_pd();
-	assert_int_equal(hartebeest_mr_register_dmabuf(hb, "mr", "pd", 5, 64, 4096, 0x1000, RW,
-						       &mr), 0);
+	assert_int_equal(mr_make_of_dmabuf(hb, "mr", "pd", 5, 64, 4096, 0x1000, RW,
+					   &mr), 0);
 	assert_non_null(mr);
 	assert_int_equal(fake_verbs_calls("ibv_reg_dmabuf_mr"), 1);
 	fake_verbs_fail("ibv_reg_dmabuf_mr", 1, EOPNOTSUPP);
-	assert_int_equal(hartebeest_mr_register_dmabuf(hb, "gpu", "pd", 5, 0, 1, 0, RW, NULL),
+	assert_int_equal(mr_make_of_dmabuf(hb, "gpu", "pd", 5, 0, 1, 0, RW, NULL),
 			 -EOPNOTSUPP);
 	assert_error_is("memory region 'gpu': cannot register the dma-buf of file descriptor 5: "
 			"Operation not supported");
@@ -1329,30 +1567,89 @@ static void registered_by_the_old_symbol(void **state)
 	assert_int_equal(fake_verbs_calls("ibv_reg_mr_iova2"), 0);
 }
 
+/* The limit on locked memory is the cause for queues as for regions, unless it is lifted. */
+static const struct {
+	const char *call, *what;
+	int (*make)(const char *name);
+} lockers[] = {
+	{ "ibv_reg_mr", "memory region 'b': cannot register 64 bytes: ", create_mr },
+	{ "ibv_create_cq", "fake0:1: cannot create a completion queue of 512 "
+			   "entries: ", create_cq },
+	{ "ibv_create_srq", "fake0:1: cannot create a shared receive queue "
+			    "of 16 requests with 1 elements: ", create_srq },
+	{ "ibv_create_qp", "fake0:1: cannot create a RC queue pair (", create_qp },
+};
+
+static void process_has(const char *folder, const char *capabilities, const char *uid_map)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/status", folder);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "Name:\tx\nCapEff:\t%s\n", capabilities);
+	fclose(file);
+	snprintf(path, sizeof(path), "%s/uid_map", folder);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "%s\n", uid_map);
+	fclose(file);
+}
+
+static void all_lockers_blame(const char *cause)
+{
+	char sentence[512];
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(lockers); i++) {
+		fake_verbs_fail(lockers[i].call, 0, ENOMEM);
+		assert_int_equal(lockers[i].make("b"), -ENOMEM);
+		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
+		assert_ptr_equal(strstr(sentence, lockers[i].what), sentence);
+		assert_true(strlen(sentence) >= strlen(cause));
+		assert_string_equal(sentence + strlen(sentence) - strlen(cause), cause);
+		memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
+	}
+}
+
 static void out_of_locked_memory(void **state)
 {
+	static const char limit[] =
+		"Cannot allocate memory; the limit on locked memory is 65536 bytes (ulimit -l; "
+		"for a daemon's children LimitMEMLOCK=infinity in its systemd unit; for a "
+		"container --ulimit memlock=-1)";
+	char folder[] = "/tmp/hartebeest-process.XXXXXX", command[64];
 	struct rlimit before, low;
 
 	(void)state;
 	make_pd();
+	assert_int_equal(create_cq("cq"), 0);
+	assert_non_null(mkdtemp(folder));
+	beest_memlock_proc = folder;
 	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
 	low = before;
 	low.rlim_cur = 65536;
 	assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &low), 0);
-	fake_verbs_fail("ibv_reg_mr", 2, ENOMEM);
-	assert_int_equal(create_mr("a"), 0);
-	assert_int_equal(create_mr("b"), -ENOMEM);
-	assert_error_is("memory region 'b': cannot register 64 bytes: the limit on locked memory "
-			"is 65536 bytes (ulimit -l; for a daemon's children LimitMEMLOCK=infinity "
-			"in its systemd unit)");
+
+	process_has(folder, "0000000000000000", "0 0 4294967295");
+	all_lockers_blame(limit);
+	process_has(folder, "0000003fffffffff", "0 0 4294967295");
+	all_lockers_blame(": Cannot allocate memory");
+	process_has(folder, "0000003fffffffff", "0 1000 1");	/* root in a user namespace */
+	all_lockers_blame(limit);
+
 	setrlimit(RLIMIT_MEMLOCK, &before);
+	beest_memlock_proc = "/proc/self";
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
 }
 
 static void registration_refused(void **state)
 {
 	(void)state;
 	make_pd();
-	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_WRITE, NULL),
+	assert_int_equal(mr_make(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_WRITE, NULL),
 			 -EINVAL);
 	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x2: "
 			"Invalid argument; remote write and atomics need IBV_ACCESS_LOCAL_WRITE "
@@ -1360,13 +1657,26 @@ static void registration_refused(void **state)
 	fake_verbs_fail("ibv_reg_mr", 1, EFAULT);
 	assert_int_equal(register_mr("mr"), -EFAULT);
 	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x7: Bad "
-			"address (not mapped, or read-only)");
+			"address; it is not mapped, read-only, or memory of a device: that of a "
+			"GPU needs the kernel module nvidia-peermem, or "
+			"hartebeest_mr_register_dmabuf()");
 	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
-	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, 1 << 30, NULL), -EINVAL);
+	assert_int_equal(mr_make(hb, "mr", "pd", 64, 1 << 30, NULL), -EINVAL);
 	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags "
-			"0x40000000: Invalid argument");
+			"0x40000000: Invalid argument; kernel and device may not know all of these "
+			"flags");
+	fake_verbs_fail("ibv_reg_mr", 1, EOPNOTSUPP);
+	assert_int_equal(mr_make(hb, "mr", "pd", 64, 1 | IBV_ACCESS_ON_DEMAND, NULL),
+			 -EOPNOTSUPP);
+	assert_error_has("access flags 0x41: Operation not supported; the device may have no "
+			 "on-demand paging (IBV_ACCESS_ON_DEMAND) for this memory: 'ibv_devinfo "
+			 "-v'");
 	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
-	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_ATOMIC, NULL),
+	assert_int_equal(mr_make(hb, "mr", "pd", 64, 1 | 1 << 20, NULL), -EINVAL);
+	assert_error_is("memory region 'mr': cannot register 64 bytes with access flags 0x100001: "
+			"Invalid argument");
+	fake_verbs_fail("ibv_reg_mr", 1, EINVAL);
+	assert_int_equal(mr_make(hb, "mr", "pd", 64, IBV_ACCESS_REMOTE_ATOMIC, NULL),
 			 -EINVAL);
 	assert_error_has("access flags 0x8: Invalid argument; remote write and atomics need");
 	fake_verbs_fail("ibv_reg_mr", 1, FAKE_NO_ERRNO);
@@ -1383,11 +1693,11 @@ static void more_than_can_be_mapped(void **state)
 	(void)state;
 	make_pd();
 	for (i = 0; i < BEEST_COUNT(lengths); i++) {
-		assert_true(hartebeest_mr_create(hb, "mr", "pd", lengths[i], RW, NULL) < 0);
+		assert_true(mr_make(hb, "mr", "pd", lengths[i], RW, NULL) < 0);
 		assert_error_has("memory region 'mr': ");
 		assert_error_has(" map");
 	}
-	assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", SIZE_MAX, RW, NULL), -ENOMEM);
+	assert_int_equal(mr_make(hb, "mr", "pd", SIZE_MAX, RW, NULL), -ENOMEM);
 	snprintf(sentence, sizeof(sentence), "memory region 'mr': a buffer of %zu bytes is more "
 		 "than can be mapped", SIZE_MAX);
 	assert_error_is(sentence);
@@ -1414,7 +1724,7 @@ static void a_failed_registration_unmaps(void **state)
 	make_pd();
 	fake_verbs_fail("ibv_reg_mr", 0, EPERM);
 	for (i = 0; i < 16; i++)
-		assert_int_equal(hartebeest_mr_create(hb, "mr", "pd", 4 << 20, RW, NULL), -EPERM);
+		assert_int_equal(mr_make(hb, "mr", "pd", 4 << 20, RW, NULL), -EPERM);
 	assert_true(pages_in_use() - before < 8 * (4 << 20) / sysconf(_SC_PAGESIZE));
 }
 
@@ -1482,6 +1792,27 @@ static void init_infiniband(void **state)
 	assert_int_equal(end->max_init_rd_atomic, 8);
 }
 
+/* Numbers of drivers that no record could hold. */
+static void init_with_strange_limits(void **state)
+{
+	static const struct {
+		int reads, shown;
+	} rows[] = { { -1, 0 }, { 0, 0 }, { 255, 16 }, { 256, 16 }, { 1 << 30, 16 } };
+	size_t i;
+
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		hb->device.attr.max_qp_rd_atom = hb->device.attr.max_qp_init_rd_atom =
+			rows[i].reads;
+		assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+		assert_int_equal(end_of("qp")->endpoint.max_dest_rd_atomic, rows[i].shown);
+		assert_int_equal(end_of("qp")->max_init_rd_atomic,
+				 rows[i].shown ? BEEST_MIN(rows[i].reads, 255) : 0);
+		assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	}
+}
+
 /* The option is only an upper limit: the port's own MTU may be lower. */
 static void path_mtu_is_a_limit(void **state)
 {
@@ -1490,6 +1821,51 @@ static void path_mtu_is_a_limit(void **state)
 	make_qp(IBV_QPT_RC);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 	assert_int_equal(end_of("qp")->endpoint.mtu, IBV_MTU_1024);
+}
+
+/* A mesh knows how many queue pairs it makes. */
+static void reads_are_shared(void **state)
+{
+	static const struct {
+		int total;
+		size_t count;
+		int each;
+	} rows[] = { { 0, 8, 16 }, { 64, 1, 16 }, { 64, 8, 8 }, { 64, 64, 1 }, { 64, 65, 0 } };
+	struct beest_qp *qp;
+	size_t i;
+
+	(void)state;
+	open_with("qp_attr.max_dest_rd_atomic=16", NULL);
+	make_qp(IBV_QPT_RC);
+	assert_int_equal(beest_context_find_qp(hb, "qp", &qp), 0);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		fake_verbs.devices[0].attr.max_res_rd_atom = rows[i].total;
+		hb->device.attr.max_res_rd_atom = rows[i].total;
+		assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+		beest_qp_share_reads(qp, rows[i].count);
+		assert_int_equal(qp->local.endpoint.max_dest_rd_atomic, rows[i].each);
+		assert_int_equal(hartebeest_qp_reset(hb, "qp"), 0);
+	}
+}
+
+/* A driver and an rdma-core that do not know each other. */
+static void an_impossible_mtu(void **state)
+{
+	static const int wrong[] = { 0, 6, 77 };
+	char sentence[128];
+	size_t i;
+
+	(void)state;
+	make_qp(IBV_QPT_RC);
+	for (i = 0; i < BEEST_COUNT(wrong); i++) {
+		fake_verbs.devices[0].ports[0].active_mtu = (enum ibv_mtu)wrong[i];
+		assert_int_equal(hartebeest_qp_init(hb, "qp"), -EIO);
+		snprintf(sentence, sizeof(sentence), "port fake0:1 reports the MTU %d, which is "
+			 "not within 1..5 (enum ibv_mtu): ", wrong[i]);
+		assert_error_has(sentence);
+	}
+	fake_verbs.devices[0].ports[0].active_mtu = IBV_MTU_1024;
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 }
 
 static void init_datagram(void **state)
@@ -1789,6 +2165,9 @@ static void failures_on_the_way_to_init(void **state)
 }
 
 /* Without a server, calls that need none work, and the others say so. */
+#define UNNAMED "no Memcached server is named: start the job by 'hartebeest serve -- COMMAND', " \
+		"or set HARTEBEEST_EXC_IP_PORT=host:port (option exchange.servers)"
+
 static void no_server_is_named(void **state)
 {
 	struct hartebeest_remote_mr mr;
@@ -1798,8 +2177,7 @@ static void no_server_is_named(void **state)
 	make_qp(IBV_QPT_RC);
 	create_mr("mr");
 	assert_int_equal(hartebeest_mr_publish(hb, "mr", "k", 0), -EDESTADDRREQ);
-	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
-			"(option exchange.servers); wanted: region 'k'");
+	assert_error_is(UNNAMED "; wanted: region 'k'");
 	assert_int_equal(hartebeest_mr_fetch(hb, "k", &mr, 0), -EDESTADDRREQ);
 	assert_error_has("; wanted: region 'k'");
 	assert_int_equal(hartebeest_qp_publish(hb, "qp", "k", 0), -EDESTADDRREQ);
@@ -1810,8 +2188,10 @@ static void no_server_is_named(void **state)
 	assert_error_has("; wanted: message 'k'");
 	assert_int_equal(hartebeest_msg_wait(hb, "k", text, 8, NULL, 0), -EDESTADDRREQ);
 	assert_int_equal(hartebeest_msg_delete(hb, "k", 0), -EDESTADDRREQ);
-	assert_int_equal(hartebeest_qp_connect(hb, "qp", "k", 0), -ENOENT);
+	assert_int_equal(hartebeest_peer_regions(hb, "k", NULL, 0), -ENOENT);
 	assert_error_has("hartebeest_qp_fetch() was not called");
+	assert_int_equal(hartebeest_qp_connect(hb, "qp", "k", 0), -EDESTADDRREQ);
+	assert_error_has("; wanted: queue pair 'k'");
 	assert_int_equal(hartebeest_qp_confirm(hb, "qp", "k", 0), -ENOTCONN);
 	assert_error_is("queue pair 'qp' was never published, so no peer can confirm it");
 	assert_int_equal(hartebeest_qp_reconnect(hb, "qp", "k", 0), -ENOTCONN);
@@ -1822,7 +2202,7 @@ static void no_server_is_named(void **state)
 
 #define UNKNOWN "; unknown environment variable HARTEBEEST_DEVCE, the nearest is HARTEBEEST_DEVICE"
 
-/* A misspelt variable may be the cause, and the log is silent by preset. */
+/* A misspelt variable may be the cause, and the log is silent by default. */
 static void unknown_variables_end_sentences(void **state)
 {
 	const char *options[] = { "job.rank=x", NULL };
@@ -1832,18 +2212,18 @@ static void unknown_variables_end_sentences(void **state)
 	(void)state;
 	setenv("HARTEBEEST_DEVCE", "fake1", 1);
 	assert_int_equal(hartebeest_open(&none, options), -EINVAL);
-	assert_error_is("argument job.rank: 'x' is not a number from 0 to 2147483647" UNKNOWN);
+	assert_error_is("argument job.rank: 'x' is not a number from 0 to 2147483647, or 'none'"
+			UNKNOWN);
 
 	open_with(NULL, NULL);
 	assert_int_equal(hartebeest_size(hb), -ENODATA);
-	assert_error_is("the number of ranks is not known: set HARTEBEEST_PARTICIPANTS, or start "
+	assert_error_is("the number of ranks is not known: set HARTEBEEST_NPARTICIPANTS, or start "
 			"the program with hartebeest run, srun or mpirun" UNKNOWN);
 	fake_verbs.device_count = 0;
 	assert_int_equal(create_pd("pd"), -ENODEV);
 	assert_error_has(UNKNOWN);
 	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EDESTADDRREQ);
-	assert_error_is("no Memcached server is named: set HARTEBEEST_EXC_IP_PORT=host:port "
-			"(option exchange.servers); wanted: message 'k'" UNKNOWN);
+	assert_error_is(UNNAMED "; wanted: message 'k'" UNKNOWN);
 
 	/* Although -EINVAL usually means a wrong call. */
 	setenv("HARTEBEEST_EXC_PASWORD", "xyzzy", 1);
@@ -2035,10 +2415,167 @@ static void overtaken(void **state)
 
 	(void)state;
 	fake_verbs.hook = overtake;
-	assert_int_equal(hartebeest_cq_create(hb, "cq", 0, 0, &cq), -EEXIST);
+	assert_int_equal(cq_make(hb, "cq", 0, 0, &cq), -EEXIST);
 	assert_error_is("completion queue 'cq' exists already");
 	assert_null(cq);
 	assert_int_equal(fake_verbs.cqs, 1);
+}
+
+/* Each kind of object under the name "x", as a thread makes, finds and destroys it. */
+static void *made;			/* what the creation returned */
+
+static int make_x_pd(void)
+{
+	return hartebeest_pd_create(hb, "x", (struct ibv_pd **)&made);
+}
+
+static int make_x_cq(void)
+{
+	return cq_make(hb, "x", 0, 0, (struct ibv_cq **)&made);
+}
+
+static int make_x_srq(void)
+{
+	return srq_make(hb, "x", "pd", 0, 0, (struct ibv_srq **)&made);
+}
+
+static int make_x_mr(void)
+{
+	return mr_make(hb, "x", "pd", 64, RW, (struct ibv_mr **)&made);
+}
+
+static int make_x_qp(void)
+{
+	return qp_make(hb, "x", "pd", IBV_QPT_RC, "cq", "cq", (struct ibv_qp **)&made);
+}
+
+static struct ibv_qp *own_qp;		/* the program's, in INIT */
+
+static int adopt_x_qp(void)
+{
+	made = own_qp;
+	return hartebeest_qp_adopt(hb, "x", own_qp);
+}
+
+static int get_x_pd(void **verbs)
+{
+	return hartebeest_pd_get(hb, "x", (struct ibv_pd **)verbs);
+}
+
+static int get_x_cq(void **verbs)
+{
+	return hartebeest_cq_get(hb, "x", (struct ibv_cq **)verbs);
+}
+
+static int get_x_srq(void **verbs)
+{
+	return hartebeest_srq_get(hb, "x", (struct ibv_srq **)verbs);
+}
+
+static int get_x_mr(void **verbs)
+{
+	return hartebeest_mr_get(hb, "x", (struct ibv_mr **)verbs);
+}
+
+static int get_x_qp(void **verbs)
+{
+	return hartebeest_qp_get(hb, "x", (struct ibv_qp **)verbs);
+}
+
+static const struct shared {
+	int (*make)(void);
+	int (*get)(void **verbs);
+	int (*destroy)(struct hartebeest_context *hb, const char *name);
+} shared[] = {
+	{ make_x_pd, get_x_pd, hartebeest_pd_destroy },
+	{ make_x_cq, get_x_cq, hartebeest_cq_destroy },
+	{ make_x_srq, get_x_srq, hartebeest_srq_destroy },
+	{ make_x_mr, get_x_mr, hartebeest_mr_destroy },
+	{ make_x_qp, get_x_qp, hartebeest_qp_destroy },
+	{ adopt_x_qp, get_x_qp, hartebeest_qp_destroy },
+};
+
+static struct {
+	const struct shared *kind;
+	void *verbs;			/* what it found under the name; NULL: nothing */
+	int ret;
+} other;
+
+static void other_destroys(void)
+{
+	if (other.kind->get(&other.verbs) < 0)
+		other.verbs = NULL;
+	other.ret = other.kind->destroy(hb, "x");
+}
+
+static void other_begin(const struct shared *kind, int n)
+{
+	other.kind = kind;
+	other.verbs = NULL;
+	other.ret = -ENOENT;
+	meanwhile_begin(n, other_destroys, &hb->objects.lock);
+}
+
+static void make_for_both(void)
+{
+	const struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+
+	mallopt(M_PERTURB, 0xa5);	/* shows who reads freed memory */
+	init.send_cq = init.recv_cq = make_cq();
+	own_qp = ibv_create_qp(make_pd(), &init);
+	assert_int_equal(ibv_modify_qp(own_qp, (struct ibv_qp_attr *)&attr, IBV_QP_STATE |
+				       IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+}
+
+/* One of two threads destroys it, and the other finds nothing, in any order of their steps. */
+static void destroyed_by_two_threads(void **state)
+{
+	const struct shared *kind;
+	bool more;
+	int n, ret;
+
+	(void)state;
+	make_for_both();
+	for (kind = shared; kind < shared + BEEST_COUNT(shared); kind++)
+		for (n = 1, more = true; more; n++) {
+			assert_int_equal(kind->make(), 0);
+			other_begin(kind, n);
+			ret = kind->destroy(hb, "x");
+			more = meanwhile_end();
+			assert_int_equal(BEEST_MIN(ret, other.ret), -ENOENT);
+			assert_int_equal(BEEST_MAX(ret, other.ret), 0);
+		}
+	assert_int_equal(ibv_destroy_qp(own_qp), 0);
+}
+
+/* A thread that creates an object may find it destroyed, but it gets what it created. */
+static void destroyed_while_it_is_made(void **state)
+{
+	const struct shared *kind;
+	bool more;
+	int n, caught = 0;
+
+	(void)state;
+	make_for_both();
+	for (kind = shared; kind < shared + BEEST_COUNT(shared); kind++)
+		for (n = 1, more = true; more; n++) {
+			other_begin(kind, n);
+			assert_int_equal(kind->make(), 0);
+			more = meanwhile_end();
+			if (other.verbs)
+				assert_ptr_equal(made, other.verbs);
+			assert_int_equal(kind->destroy(hb, "x"), other.ret == 0 ? -ENOENT : 0);
+			caught += other.ret == 0;
+		}
+	assert_true(caught >= (int)BEEST_COUNT(shared));
+	assert_int_equal(ibv_destroy_qp(own_qp), 0);
+}
+
+static void the_version_is_that_of_the_header(void **state)
+{
+	(void)state;
+	assert_int_equal(hartebeest_version(), HARTEBEEST_VERSION);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -2062,6 +2599,7 @@ int main(void)
 		TEST(the_launcher_gives_the_local_rank),
 		TEST(closing_nothing),
 		TEST(a_failed_open_sets_nothing),
+		TEST(a_failed_open_reaches_the_function),
 		TEST(options_as_text),
 		TEST(values_are_told_with_their_source),
 		TEST(a_file_is_named_with_line_and_option),
@@ -2075,7 +2613,7 @@ int main(void)
 		TEST(get_what_was_created),
 		TEST(two_queues),
 		TEST(a_request),
-		TEST(requests_of_other_sizes),
+		TEST(structs_of_other_sizes),
 		TEST(depth_of_a_completion_queue),
 		TEST(sizes_are_cut),
 		TEST(granted_sizes_are_told),
@@ -2088,7 +2626,7 @@ int main(void)
 		TEST(create_attr_keeps_what_is_given),
 		TEST(create_attr_is_untouched_by_failure),
 		TEST(shared_receive_queue),
-		TEST(presets_fit_together),
+		TEST(defaults_fit_together),
 		TEST(warns_of_a_shallow_completion_queue),
 		TEST(receives_of_a_shared_queue_do_not_count),
 		TEST(busy),
@@ -2099,6 +2637,8 @@ int main(void)
 		TEST(close_in_a_forked_child),
 		TEST(a_buffer_of_whole_pages),
 		TEST(huge_pages_where_there_are_some),
+		TEST(huge_pages_of_a_cgroup),
+		TEST(huge_pages_and_fork),
 		TEST(the_callers_memory),
 		TEST(memory_of_a_device),
 		TEST(registered_by_the_old_symbol),
@@ -2108,7 +2648,10 @@ int main(void)
 		TEST(a_failed_registration_unmaps),
 		TEST(init_roce),
 		TEST(init_infiniband),
+		TEST(init_with_strange_limits),
 		TEST(path_mtu_is_a_limit),
+		TEST(an_impossible_mtu),
+		TEST(reads_are_shared),
 		TEST(init_datagram),
 		TEST(access_flags),
 		TEST(a_partition_is_not_used_on_roce),
@@ -2116,6 +2659,7 @@ int main(void)
 		TEST(no_gid_fits),
 		TEST(the_gid_may_move),
 		TEST(events_of_queue_pairs_with_long_names),
+		TEST(the_version_is_that_of_the_header),
 		TEST(sequence_numbers_differ),
 		TEST(sequence_number_by_option),
 		TEST(refill_is_called_in_init),
@@ -2130,7 +2674,10 @@ int main(void)
 		TEST(giving_up_in_the_middle),
 		TEST(threads_share_a_context),
 		TEST(overtaken),
+		TEST(destroyed_by_two_threads),
+		TEST(destroyed_while_it_is_made),
 	};
 
+	huge_flags = beest_mr_huge_flags;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,11 +14,15 @@
  * Owns the plans, their trials and the promises:
  * - nobody passes a barrier, or is connected, before all have come there;
  * - a connected rank has the same numbers, keys and incarnations as the other end;
- * - each message arrives unchanged; each pair of neighbours is connected;
+ * - each message arrives unchanged, also long after it was pushed; each pair of neighbours is
+ *   connected;
  * - a listener is given each client's request once, and they are connected;
  * - ranks that repair their mesh whenever others were started again come together;
- * - a run among the leftovers of one that was killed succeeds;
+ * - a run among the leftovers of one that was killed succeeds, and takes no message for its own
+ *   that a killed process has left, once that one's rank has come again, or if its death is known;
  * - without deaths all succeed, whoever is held up and whatever fails for a while;
+ * - of two runs under one job id, nobody is connected to ranks of both, or passes with them, though
+ *   another process of its own rank has begun;
  * - with a death the others succeed, or fail by their limit and say who did not come;
  * - the last rank leaves on the servers what hartebeest-exchange(7) says.
  *
@@ -43,6 +47,7 @@
 #include "lib/core/mesh.h"
 #include "tests/support/crew.h"
 #include "tests/support/crowd.h"
+#include "tests/support/fake-process.h"
 #include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
@@ -62,6 +67,8 @@
 #define THREADS 2			/* of a rank */
 #define COMING (4 * BEEST_SECOND)		/* until all others see a new rank, at most */
 #define WORK_MOST (15 * BEEST_SECOND)
+#define TWINS 8				/* of so many seeds, one is for two runs */
+#define SILENCE BEEST_SECOND		/* whoever makes no request for so long may be dead */
 #define SLOWNESS (30 * BEEST_MS)		/* a slow rank's requests are held up for less */
 #define SECONDS 120			/* of real time, for one trial */
 
@@ -70,7 +77,11 @@
 
 /* ------------------------------------------------------------------------ the plan --- */
 
-enum op { BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PAIRS, SERVE, WORK, TOGETHER, LEAVE, OPS };
+enum op {
+	BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PUSH, READ, PAIRS, SERVE, WORK, TOGETHER,
+	LEAVE,
+	OPS,
+};
 
 struct step {
 	enum op op;
@@ -80,13 +91,14 @@ struct step {
 	int thread;			/* that takes it */
 };
 
-enum what { HOLD, FAILURE, LATE, RESTART, EVICTION, AWAY, DEATH, END };
+enum what { HOLD, FAILURE, LATE, RESTART, FLUSH, EVICTION, FORGETTING, AWAY, DEATH, END };
 
 /* Happens before a request of a rank. */
 struct event {
 	enum what what;
 	int rank;
 	int at;				/* number of the request; of a death: in the last life */
+	bool pushed;			/* that number counts since the rank's last push */
 	int64_t span;			/* of a hold or absence, until late writes are applied,
 					   or until an heir comes; 0: there is no heir */
 	int error, command;		/* of a failure */
@@ -105,6 +117,10 @@ struct plan {
 	int per_peer;			/* queue pairs */
 	int reach;			/* how far away peers are; 0: all ranks are peers */
 	bool sealed;
+	bool hosts;			/* deaths are not known, as on other hosts */
+	bool twins;			/* two runs under one job id */
+	int64_t behind;			/* each rank of the second starts within this time */
+	enum { NOTHING, LEFT, KILLED, FORMERS } former;	/* what a run before these left */
 	struct step steps[STEPS];
 	int step_count;
 	struct event events[EVENTS];
@@ -347,23 +363,149 @@ static void draw_all(struct plan *plan, uint64_t seed)
 	draw_services(plan);
 }
 
+/* A server loses something between a push and the request that follows. */
+static void draw_loss(struct plan *plan)
+{
+	static const enum what all[] = { FLUSH, FLUSH, FORGETTING, RESTART };
+	struct event *event;
+	int i;
+
+	for (i = 0; i < plan->event_count; i++)
+		if (plan->events[i].what >= DEATH)
+			return;
+	if (plan->event_count == EVENTS || draw(2))
+		return;
+	event = event_add(plan, all[draw(BEEST_COUNT(all))]);
+	event->at = draw(2);
+	event->pushed = true;
+}
+
+static void step_insert(struct plan *plan, int at, struct step step)
+{
+	memmove(&plan->steps[at + 1], &plan->steps[at],
+		(size_t)(plan->step_count++ - at) * sizeof(*plan->steps));
+	plan->steps[at] = step;
+}
+
+/* Messages that are read some steps after they were pushed, in the same life. */
+static void draw_letters(struct plan *plan)
+{
+	struct step step;
+	int i, at;
+
+	for (i = 0; i < plan->step_count && plan->step_count < STEPS - 1; i++) {
+		step = plan->steps[i];
+		if (step.op != MESSAGE || draw(2))
+			continue;
+		plan->steps[i].op = PUSH;
+		if (draw(2))
+			step_insert(plan, i + 1,
+				    (struct step){ BARRIER, step.thread, step.thread });
+		for (at = i + 1; at < plan->step_count && plan->steps[at].op != LEAVE && draw(4);)
+			at++;
+		step.op = READ;
+		step_insert(plan, at, step);
+		draw_loss(plan);
+		i = at;
+	}
+}
+
+/* Two runs, whose ranks start at about the same time. */
+static void draw_twins(struct plan *plan, uint64_t seed)
+{
+	static const int sizes[] = { 2, 2, 3, 4, 5, 8, 16, 17, 20 };
+	static const enum op firsts[] = { MESH, MESH, BARRIER, BARRIER, PAIRS, MESSAGE };
+	static const int64_t spans[] = {
+		BEEST_MS, BEEST_MS, 5 * BEEST_MS, 30 * BEEST_MS, 300 * BEEST_MS, 2 * BEEST_SECOND,
+	};
+	static const int64_t noises[] = { 0, 30 * BEEST_US, 300 * BEEST_US, 3 * BEEST_MS };
+	int count = 1 + draw(3);
+
+	memset(plan, 0, sizeof(*plan));
+	plan->seed = seed;
+	plan->twins = true;
+	plan->size = sizes[draw(BEEST_COUNT(sizes))];
+	plan->servers = 1;
+	plan->noise = noises[draw(BEEST_COUNT(noises))];
+	plan->slow = draw(4) ? -1 : draw(plan->size);
+	plan->limit = 10 * BEEST_SECOND;
+	plan->behind = spans[draw(BEEST_COUNT(spans))];
+	plan->former = draw(2) ? NOTHING : draw(FORMERS);
+	while (count--)
+		step_add(plan, firsts[draw(BEEST_COUNT(firsts))], plan->step_count % MESHES);
+}
+
+/* Of every few seeds, one is for two runs. */
 static void draw_plan(struct plan *plan, uint64_t seed)
 {
 	draw_all(plan, seed);
+	if (mix(~seed) % TWINS == 0)
+		draw_twins(plan, seed);
 	draw_form(plan);
+	plan->hosts = mix(mix(~seed)) % 2;
+	if (plan->twins)
+		for (struct step *step = plan->steps; step < plan->steps + STEPS; step++)
+			step->thread = 0;
+	else
+		draw_letters(plan);
 }
+
+/*
+ * Plans that are tried before the seeds, since the plan of a seed changes whenever something else
+ * is drawn.  In the first ones, a server loses something between a push and the next request, which
+ * need not bring the epoch.  With FLUSH, barriers once lost the messages for good.
+ */
+#define KEPT(loss, count, ...) { \
+	.seed = 771, .size = 3, .servers = 1, .limit = 60 * BEEST_SECOND, .slow = -1, \
+	.type = IBV_QPT_RC, .per_peer = 1, .step_count = count, .steps = { __VA_ARGS__ }, \
+	.event_count = 1, .events = { { .what = loss, .pushed = true } }, \
+}
+#define STEP(what) { .op = what }
+#define KEPT_FOR(loss) \
+	KEPT(loss, 3, STEP(PUSH), STEP(BARRIER), STEP(READ)), \
+	KEPT(loss, 4, STEP(BARRIER), STEP(PUSH), STEP(BARRIER), STEP(READ)), \
+	KEPT(loss, 4, STEP(MESH), STEP(PUSH), STEP(MEET), STEP(READ)), \
+	KEPT(loss, 4, STEP(PUSH), STEP(SERVE), STEP(BARRIER), STEP(READ))
+
+/*
+ * A run is killed when all have pushed, and begins again: whoever pushes first then waits for those
+ * that work.
+ */
+#define KEPT_KILLED(hidden) { \
+	.seed = 771, .size = 3, .servers = 1, .limit = 60 * BEEST_SECOND, .slow = -1, \
+	.hosts = hidden, .type = IBV_QPT_RC, .per_peer = 1, .step_count = 4, \
+	.steps = { STEP(BARRIER), { .op = WORK, .name = 1 }, STEP(MESSAGE), STEP(BARRIER) }, \
+	.event_count = 1, .events = { { .what = END, .rank = 2, .at = 3, .pushed = true } }, \
+}
+
+static const struct plan kept[] = {
+	KEPT_FOR(FLUSH), KEPT_FOR(FORGETTING), KEPT_FOR(RESTART),
+	KEPT_KILLED(false), KEPT_KILLED(true),
+	/* A listener was given a request twice when its server lost everything twice. */
+	{ .seed = 5000738, .size = 35, .servers = 1, .limit = 60 * BEEST_SECOND,
+	  .noise = 3 * BEEST_MS, .slow = -1, .scattered = true, .type = IBV_QPT_RC, .per_peer = 1,
+	  .step_count = 1, .steps = { { .op = SERVE, .name = 1, .thread = 1 } },
+	  .event_count = 3, .events = {
+		{ .what = FLUSH, .rank = 4, .at = 1 },
+		{ .what = FORGETTING, .rank = 14, .at = 2 },
+		{ .what = RESTART, .rank = 29, .at = 23 },
+	  } },
+};
 
 /* ------------------------------------------------------------------- what is printed --- */
 
 static const char *const op_words[OPS] = {
 	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
-	"pairs", "service", "work", "together in mesh", "leave",
+	"push of messages", "read of messages", "pairs", "service", "work", "together in mesh",
+	"leave",
 };
 static const char *const what_words[] = {
 	"held up for", "fails", "fails, and is carried out after", "restarts its server",
-	"finds a record evicted", "finds a server away for", "dies",
+	"finds a server emptied", "finds a record evicted", "finds an epoch evicted",
+	"finds a server away for", "dies",
 	"ends with all others, which begin again within",
 };
+static const char *const former_words[FORMERS] = { "left nothing", "has left", "was killed" };
 static const char *const manner_words[] = { "refused", "lost", "late" };
 
 static const char *step_text(const struct step *step)
@@ -379,16 +521,16 @@ static const char *step_text(const struct step *step)
 
 static void event_print(const struct event *event)
 {
-	fprintf(stderr, "  rank %d at request %d %s", event->rank, event->at,
-		what_words[event->what]);
+	fprintf(stderr, "  rank %d at request %d%s %s", event->rank, event->at,
+		event->pushed ? " after a push" : "", what_words[event->what]);
 	if (event->what == DEATH)
 		fprintf(stderr, event->span ? ", and has an heir after" : " for good");
-	if (event->what != FAILURE && event->what != RESTART && event->span)
+	if ((event->what < FAILURE || event->what == LATE || event->what >= AWAY) && event->span)
 		fprintf(stderr, " %.3f ms", (double)event->span / BEEST_MS);
 	if (event->what == FAILURE || event->what == LATE)
 		fprintf(stderr, " (command %d, %s: %s)", event->command,
 			manner_words[event->manner], strerror(event->error));
-	if (event->what == RESTART || event->what == EVICTION || event->what == AWAY)
+	if (event->what >= RESTART && event->what <= AWAY)
 		fprintf(stderr, " (server %d, item %d)", event->server, event->item);
 	fprintf(stderr, "\n");
 }
@@ -407,6 +549,11 @@ static void plan_print(const struct plan *plan)
 		plan->per_peer);
 	if (plan->reach)
 		fprintf(stderr, ", peers up to %d away", plan->reach);
+	if (plan->hosts)
+		fprintf(stderr, ", unknown deaths");
+	if (plan->twins)
+		fprintf(stderr, ", twins within %d ms after a run that %s",
+			(int)(plan->behind / BEEST_MS), former_words[plan->former]);
 	fprintf(stderr, "; steps:");
 	for (i = 0; i < plan->step_count; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", step_text(&plan->steps[i]));
@@ -444,18 +591,31 @@ static struct rank {
 	struct thread threads[THREADS];
 	int life_begin;
 	int requests, of_life;		/* in all lives, and in this one */
+	int pushed_at;			/* the number of requests then; -1: never */
 	uint64_t traced;
 	bool dead;			/* noticed when its call looks next */
 	bool died, is_heir, begins_again;
 	int64_t heir_after;
+	int run;			/* counts those that were killed before */
+	bool there, came;		/* others find its presence, of this life, or of this run */
+	bool follows;			/* others found that of its predecessor, which was killed */
+	int killed_life;		/* where that one's last life began; -1: not killed so */
 	bool failed, ended;
 	struct hartebeest_mesh *mesh[MESHES];
 	bool entered[STEPS], through[STEPS];
 	struct card *cards[STEPS];
-} ranks[RANKS];
+
+	/* of twins */
+	struct beest_incarnation incarnation;
+	uint64_t begun, latest;		/* places of its first and latest request among all */
+	int64_t heard_at;		/* when it made its latest request */
+	bool told, has_met;
+	const struct rank *met[STEPS][RANKS];	/* by whom each rank of the job was represented */
+} ranks[2 * RANKS];
 
 static struct plan plan;		/* of this process */
 static bool traces;
+static uint64_t fake_places;		/* of requests, as they are carried out */
 static char (*verdict)[2048];		/* "": no promise was broken */
 static uint64_t entropy;
 
@@ -482,9 +642,20 @@ static struct thread *thread_at(struct rank *rank, int step)
 	return &rank->threads[plan.steps[step].thread];
 }
 
-static int number_of(const struct rank *rank)
+static int slot_of(const struct rank *rank)
 {
 	return (int)(rank - ranks);
+}
+
+/* Twins have the same number. */
+static int number_of(const struct rank *rank)
+{
+	return slot_of(rank) % plan.size;
+}
+
+static int slots(void)
+{
+	return plan.twins ? 2 * plan.size : plan.size;
 }
 
 static void trace(const struct rank *rank, const char *format, ...)
@@ -496,7 +667,8 @@ static void trace(const struct rank *rank, const char *format, ...)
 
 	if (!traces)
 		return;
-	fprintf(stderr, "%12.6f rank %d: ", (double)crew_now() / BEEST_SECOND, number_of(rank));
+	fprintf(stderr, "%12.6f rank %d%s: ", (double)crew_now() / BEEST_SECOND, number_of(rank),
+		!plan.twins ? "" : slot_of(rank) < plan.size ? " of run A" : " of run B");
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
@@ -550,15 +722,12 @@ static struct rank *rank_of(const struct beest_kv *kv)
 {
 	int i = 0;
 
-	while (i < plan.size && ranks[i].kv != kv)
+	while (i < slots() && ranks[i].kv != kv)
 		i++;
-	return i < plan.size ? &ranks[i] : NULL;
+	return i < slots() ? &ranks[i] : NULL;
 }
 
-/*
- * Finds an item that may be evicted.  Records that nobody stores again may not, nor requests for
- * a service, whose numbers a listener may close before their clients look.
- */
+/* Finds an item that may be evicted.  Records that nobody stores again may not. */
 struct eviction {
 	int item, count;
 	char key[BEEST_KEY_MAX + 1];
@@ -570,10 +739,28 @@ static void eviction_count(const char *key, const void *value, size_t size, void
 
 	(void)value;
 	(void)size;
-	if (strstr(key, "/msg/") || strstr(key, "/news") || strstr(key, "/service/"))
+	if (strstr(key, "/msg/") || strstr(key, "/news"))
 		return;
 	if (eviction->count++ == eviction->item)
 		snprintf(eviction->key, sizeof(eviction->key), "%s", key);
+}
+
+static void epoch_find(const char *key, const void *value, size_t size, void *data)
+{
+	struct eviction *eviction = data;
+
+	(void)value;
+	(void)size;
+	if (strstr(key, "/epoch"))
+		snprintf(eviction->key, sizeof(eviction->key), "%s", key);
+}
+
+static void epoch_evict(struct fake_kv_server *server)
+{
+	struct eviction eviction = { .key = "" };
+
+	fake_kv_visit(server, epoch_find, &eviction);
+	fake_kv_evict(server, eviction.key);
 }
 
 static void evict(struct fake_kv_server *server, int item)
@@ -609,7 +796,7 @@ static void carry_out_late(void *data)
 /* Less than @most, and the same in each trial. */
 static int64_t noise_of(const struct rank *rank, int64_t most, int what)
 {
-	uint64_t place = (uint64_t)what * RANKS + (uint64_t)number_of(rank);
+	uint64_t place = (uint64_t)what * RANKS + (uint64_t)slot_of(rank);
 
 	return most ? (int64_t)(mix(plan.seed ^ mix(place)) % (uint64_t)most) : 0;
 }
@@ -621,6 +808,10 @@ static void run_end(const struct event *event)
 
 	for (rank = ranks; rank < ranks + plan.size; rank++) {
 		rank->dead = rank->begins_again = true;
+		rank->follows = rank->there;
+		rank->killed_life = rank->there ? rank->life_begin : -1;
+		rank->there = rank->came = false;
+		rank->run++;
 		rank->heir_after = noise_of(rank, event->span, -event->at);
 		memset(rank->entered, 0, sizeof(rank->entered));
 		memset(rank->through, 0, sizeof(rank->through));
@@ -643,8 +834,14 @@ static void event_happen(struct rank *rank, struct event *event)
 	case RESTART:
 		fake_kv_restart(server);
 		break;
+	case FLUSH:
+		fake_kv_flush(server);
+		break;
 	case EVICTION:
 		evict(server, event->item);
+		break;
+	case FORGETTING:
+		epoch_evict(server);
 		break;
 	case AWAY:
 		server->error = EHOSTDOWN;
@@ -676,8 +873,11 @@ static bool is_due(const struct rank *rank, const struct event *event)
 {
 	int i;
 
-	if (&ranks[event->rank] != rank || (event->what == END && somebody_has_closed()))
+	if (&ranks[event->rank] != rank ||
+	    (event->what == END && (rank->run || somebody_has_closed())))
 		return false;
+	if (event->pushed)
+		return rank->pushed_at >= 0 && event->at == rank->requests - rank->pushed_at;
 	if (event->what != DEATH)
 		return event->at == rank->requests;
 	for (i = here()->step; i < plan.step_count; i++)
@@ -734,6 +934,9 @@ static void hook(struct beest_kv *kv, const struct beest_kv_request *request)
 			event_happen(rank, &plan.events[i]);
 	rank->requests++;
 	rank->of_life++;
+	rank->latest = ++fake_places;
+	rank->begun = rank->begun ? rank->begun : rank->latest;
+	rank->heard_at = crew_now();
 	if (rank->dead)
 		fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_REFUSED);
 }
@@ -743,29 +946,86 @@ static int (*look_interrupt)(void *);	/* the library's own, of a context */
 /* Stops a dead rank, and all ranks once a promise is broken. */
 static int interrupt(void *data)
 {
-	const struct rank *rank = data;
+	const struct rank *rank = ranks;
 
+	while (party[slot_of(rank)].hb != data)
+		rank++;
 	if (rank->dead || (*verdict)[0])
 		return beest_fail(EINTR, "killed");
 
-	return look_interrupt(party[number_of(rank)].hb);
+	return look_interrupt(data);
 }
 
 /* ------------------------------------------------------------------ what must be true --- */
+
+static bool is_same(const struct beest_incarnation *a, const struct beest_incarnation *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
 
 static void all_have_entered(const struct rank *rank)
 {
 	int i;
 
+	if (plan.twins)
+		return;
 	for (i = 0; i < plan.size; i++) {
 		if (!ranks[i].entered[here()->step])
 			broken(rank, "it passed before rank %d had come", i);
 	}
 }
 
-static bool is_same(const struct beest_incarnation *a, const struct beest_incarnation *b)
+/* -------------------------------------------------------------- two runs at once --- */
+
+static const struct rank *twin_of(const struct rank *rank)
 {
-	return memcmp(a, b, sizeof(*a)) == 0;
+	return &ranks[(slot_of(rank) + plan.size) % (2 * plan.size)];
+}
+
+/*
+ * Notes the process that a rank of the job was here, and compares that with what this process did:
+ * if it has passed, too, it was with the same ones.
+ */
+static void twin_note(struct rank *rank, int number, const struct beest_incarnation *incarnation)
+{
+	const int step = here()->step;
+	const struct rank *each, **met = rank->met[step];
+	int i;
+
+	for (each = ranks; each < ranks + slots(); each++)
+		if (is_same(&each->incarnation, incarnation))
+			met[number] = each;
+	if (!met[number] || !met[number]->through[step])
+		return;
+	for (i = 0; i < plan.size; i++)
+		if (met[i] && met[number]->met[step][i] && met[i] != met[number]->met[step][i])
+			broken(rank, "it has met a rank %d that has met another rank %d", number,
+			       i);
+}
+
+static void twins_note(struct rank *rank, const uint8_t *marks, size_t mark_size)
+{
+	struct beest_incarnation incarnation;
+	int i;
+
+	for (i = 0; i < plan.size; i++) {
+		memcpy(&incarnation, marks + (size_t)i * mark_size, sizeof(incarnation));
+		twin_note(rank, i, &incarnation);
+	}
+}
+
+/* Another process of its rank had begun, and still made requests: it must have been told. */
+static void twins_judge(struct rank *rank)
+{
+	const struct rank *twin = twin_of(rank);
+	const enum op op = plan.steps[here()->step].op;
+	bool calls_roll = op == MESH || (op == BARRIER && !rank->has_met);
+
+	if (plan.twins && (calls_roll || !rank->has_met) && twin->kv && twin->begun &&
+	    twin->begun < rank->latest && !twin->failed &&
+	    crew_now() - twin->heard_at < SILENCE)
+		broken(rank, "it has met others beside another process of its rank");
+	rank->has_met = true;
 }
 
 /* Checks two ranks that are both through with the step. */
@@ -804,7 +1064,7 @@ static void link_read(struct link *link, struct ibv_qp *qp)
 static struct card *card_begin(struct rank *rank)
 {
 	struct card **card = &rank->cards[here()->step];
-	const int own = number_of(rank);
+	const int own = slot_of(rank);
 	struct ibv_mr *mr;
 
 	free(*card);
@@ -826,14 +1086,14 @@ static bool is_peer(int one, int other)
 /* UD: only the numbers tell who is connected. */
 static void mesh_link_read(struct link *link, const struct hartebeest_mesh *mesh, int peer)
 {
-	struct hartebeest_address address;
+	struct hartebeest_ud_address address;
 
 	if (plan.type != IBV_QPT_UD) {
 		link_read(link, hartebeest_mesh_qp(mesh, peer, plan.per_peer - 1));
 		return;
 	}
 	link->qp_num = hartebeest_mesh_qp(mesh, peer, 0)->qp_num;
-	if (hartebeest_mesh_address(mesh, peer, &address) == 0)
+	if (hartebeest_mesh_ud_address(mesh, peer, &address) == 0)
 		link->dest_qp_num = address.qp_num;
 }
 
@@ -843,6 +1103,10 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 	struct card *card = card_begin(rank);
 	int i, own = number_of(rank);
 
+	if (plan.twins) {
+		twins_note(rank, mesh->marks, BEEST_INCARNATION_SIZE + mesh->blob_size);
+		return;
+	}
 	card->digest = mesh->digest;
 	for (i = 0; i < plan.size; i++) {
 		if (i == own)
@@ -910,7 +1174,7 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	bool named = false;
 	int number;
 
-	if (op == MESSAGE || op == PAIRS || op == SERVE || somebody_just_came() ||
+	if (op == MESSAGE || op == READ || op == PAIRS || op == SERVE || somebody_just_came() ||
 	    strstr(sentence, "another thread is still in this context's first barrier") ||
 	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir() &&
 	     strstr(sentence, " was started again meanwhile")))
@@ -945,6 +1209,9 @@ static void failure_judge(struct rank *rank, int ret)
 	snprintf(sentence, sizeof(sentence), "%s", hartebeest_error());
 	trace(rank, "failed (%s): %s", strerror(-ret), sentence);
 	rank->failed = true;
+	rank->told |= ret == -EADDRINUSE;
+	if (plan.twins)
+		return;
 	/* The lost records may be of ranks that are gone. */
 	if (servers_fail() && ranks_die() && plan.steps[here()->step].op != TOGETHER)
 		return;
@@ -965,10 +1232,12 @@ static int64_t deadline(void)
 static int run_barrier(struct rank *rank, const struct step *step)
 {
 	const char name[] = { (char)('a' + step->name), '\0' };
-	int ret = hartebeest_barrier(party[number_of(rank)].hb, name, deadline());
+	int ret = hartebeest_barrier(party[slot_of(rank)].hb, name, deadline());
 
 	if (ret == 0)
 		all_have_entered(rank);
+	if (ret == 0 && plan.twins)
+		twins_note(rank, party[slot_of(rank)].hb->roll.marks, BEEST_INCARNATION_SIZE);
 	return ret;
 }
 
@@ -986,7 +1255,7 @@ static int mesh_connect(struct rank *rank, int number)
 	int32_t peers[RANKS], i;
 	struct hartebeest_mesh_attr attr;
 
-	hartebeest_mesh_attr_preset(&attr);
+	hartebeest_mesh_attr_init(&attr);
 	attr.pd = "pd";
 	attr.regions = region;
 	attr.region_count = 1;
@@ -996,7 +1265,7 @@ static int mesh_connect(struct rank *rank, int number)
 	for (i = 0; plan.reach && i < plan.size; i++)
 		if (i != number_of(rank) && is_peer(number_of(rank), i))
 			peers[attr.peer_count++] = i;
-	return hartebeest_mesh_connect(party[number_of(rank)].hb, name, &attr, &rank->mesh[number],
+	return hartebeest_mesh_connect(party[slot_of(rank)].hb, name, &attr, &rank->mesh[number],
 				       deadline());
 }
 
@@ -1124,17 +1393,19 @@ static int run_together(struct rank *rank, const struct step *step)
 	return 0;
 }
 
-/* True if the other rank has come, so that what the two exchange must succeed. */
-static bool may_rely_on(const struct rank *rank, int other)
+/* True if the other rank has come to @step, so that what the two exchange must succeed. */
+static bool may_rely_on(const struct rank *rank, int other, int step)
 {
-	return !rank->is_heir && !is_missing(&ranks[other], here()->step) &&
+	return !rank->is_heir && !is_missing(&ranks[other], step) &&
 	       !(servers_fail() && ranks_die());
 }
 
-/* The message from one rank to another in a step; returns its length. */
-static size_t message_fill(int step, int from, int to, char key[32], char text[MESSAGE_MAX])
+/* The message from one rank to another in a step of a run; returns its length. */
+static size_t message_fill(int run, int step, int from, int to, char key[32],
+			   char text[MESSAGE_MAX])
 {
-	uint64_t word = mix(plan.seed + (uint64_t)((step * RANKS + from) * RANKS + to));
+	uint64_t word = mix(plan.seed + (uint64_t)((step * RANKS + from) * RANKS + to) +
+			    (uint64_t)run * UINT32_MAX);
 	size_t length = word % MESSAGE_MAX, i;
 
 	snprintf(key, 32, "s%d/f%d/t%d", step, from, to);
@@ -1152,24 +1423,54 @@ static int neighbour(const struct rank *rank, int i)
 static int message_push(const struct rank *rank, int to)
 {
 	char key[32], text[MESSAGE_MAX];
-	size_t length = message_fill(here()->step, number_of(rank), to, key, text);
+	size_t length = message_fill(rank->run, here()->step, number_of(rank), to, key, text);
 
-	return hartebeest_msg_push(party[number_of(rank)].hb, key, text, length, deadline());
+	return hartebeest_msg_push(party[slot_of(rank)].hb, key, text, length, deadline());
 }
 
-static int message_wait(const struct rank *rank, int from, bool removes)
+/* Which run of @from has sent the @size bytes that were got?  -1: none. */
+static int message_run(const struct rank *rank, int from, int pushed, const char *got, size_t size)
 {
-	struct hartebeest_context *hb = party[number_of(rank)].hb;
-	char key[32], text[MESSAGE_MAX], got[MESSAGE_MAX];
-	size_t length = message_fill(here()->step, from, number_of(rank), key, text), size = 0;
-	int ret = hartebeest_msg_wait(hb, key, got, sizeof(got), &size, deadline());
+	char key[32], text[MESSAGE_MAX];
+	int run = rank->run;
 
-	if (ret < 0 && may_rely_on(rank, from))
+	while (run >= 0 &&
+	       (message_fill(run, pushed, from, number_of(rank), key, text) != size ||
+		memcmp(got, text, size) != 0))
+		run--;
+	return run;
+}
+
+/* @came: the rank had come again before this one asked for its message. */
+static void message_judge(const struct rank *rank, int from, int pushed, int run, bool came)
+{
+	const struct rank *other = &ranks[from];
+
+	if (run < 0)
+		broken(rank, "the message of rank %d is not what that sent", from);
+	else if (run < rank->run && rank->follows && other->killed_life >= 0 &&
+		 pushed >= other->killed_life && (came || !plan.hosts) && !servers_fail())
+		broken(rank, "the message of rank %d is of a run that was killed", from);
+}
+
+/* @pushed: the step in which it was. */
+static int message_wait(struct rank *rank, int from, int pushed, bool removes)
+{
+	struct hartebeest_context *hb = party[slot_of(rank)].hb;
+	const bool came = ranks[from].came;
+	char key[32], got[MESSAGE_MAX];
+	size_t size = 0;
+	int ret;
+
+	message_fill(0, pushed, from, number_of(rank), key, got);
+	ret = hartebeest_msg_wait(hb, key, got, sizeof(got), &size, deadline());
+	if (ret < 0 && !plan.twins && may_rely_on(rank, from, pushed))
 		broken(rank, "the message of rank %d did not come: %s", from, hartebeest_error());
 	if (ret < 0)
 		return ret;
-	if (size != length || memcmp(got, text, size) != 0)
-		broken(rank, "the message of rank %d is not what that sent", from);
+	twins_judge(rank);
+	if (!plan.twins)
+		message_judge(rank, from, pushed, message_run(rank, from, pushed, got, size), came);
 	/* Dead ranks notice their death by this limit, and others wait for their heirs. */
 	ret = removes ? hartebeest_msg_delete(hb, key, crew_now() + plan.limit / 4) : 0;
 	/* The server may have lost it since it was read. */
@@ -1193,16 +1494,16 @@ static void side_make(const struct rank *rank, struct side *side, struct hartebe
 	static const char *const offer[] = { "mr0" };
 
 	side_name_qp(rank, side);
-	if (qp_make(party[number_of(rank)].hb, side->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL) < 0)
+	if (qp_make(party[slot_of(rank)].hb, side->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL) < 0)
 		abort();
-	hartebeest_pair_preset(pair);
+	hartebeest_pair_init(pair);
 	pair->qp = side->qp;
 	pair->key = side->key;
 	pair->peer_key = side->peer_key;
 	pair->offer = offer;
-	pair->offered = 1;
+	pair->offer_count = 1;
 	pair->regions = &side->region;
-	pair->room = 1;
+	pair->region_room = 1;
 }
 
 /* Sets the keys of the connection to a neighbour. */
@@ -1219,15 +1520,26 @@ static void side_read(const struct rank *rank, const struct side *side)
 	struct link *link = &rank->cards[here()->step]->links[side->peer];
 	struct ibv_qp *qp;
 
-	hartebeest_qp_get(party[number_of(rank)].hb, side->qp, &qp);
+	hartebeest_qp_get(party[slot_of(rank)].hb, side->qp, &qp);
 	link_read(link, qp);
 	link->region = side->region;
+}
+
+/* A pair meets one process, and says so by the echo: that one has met this one. */
+static void side_note(struct rank *rank, const struct side *side)
+{
+	struct beest_qp *qp;
+
+	if (beest_context_find_qp(party[slot_of(rank)].hb, side->qp, &qp) < 0)
+		abort();
+	rank->met[here()->step][number_of(rank)] = rank;
+	twin_note(rank, side->peer, &qp->remote.incarnation);
 }
 
 /* Both neighbours may be the same rank; then there is one pair. */
 static int run_pairs(struct rank *rank, const struct step *step)
 {
-	const int own = number_of(rank), count = plan.size > 2 ? 2 : 1;
+	const int own = slot_of(rank), count = plan.size > 2 ? 2 : 1;
 	struct side sides[2];
 	struct hartebeest_pair pairs[2];
 	int i, ret;
@@ -1240,21 +1552,25 @@ static int run_pairs(struct rank *rank, const struct step *step)
 	}
 	ret = hartebeest_pairs_connect(party[own].hb, pairs, (size_t)count, deadline());
 	for (i = 0; i < count && ret < 0; i++)
-		if (pairs[i].result < 0 && may_rely_on(rank, sides[i].peer))
+		if (pairs[i].result < 0 && !plan.twins &&
+		    may_rely_on(rank, sides[i].peer, here()->step))
 			broken(rank, "the pair with rank %d: %s", sides[i].peer, pairs[i].reason);
 	if (ret < 0)
 		return ret;
 	card_begin(rank);
 	for (i = 0; i < count; i++)
 		side_read(rank, &sides[i]);
-	for (i = 0; i < count; i++)
-		if (ranks[sides[i].peer].through[here()->step])
+	for (i = 0; i < count; i++) {
+		if (plan.twins)
+			side_note(rank, &sides[i]);
+		else if (ranks[sides[i].peer].through[here()->step])
 			links_match(rank, own, sides[i].peer);
+	}
 	return 0;
 }
 
 /* Connects either end of a request for a service. */
-static int service_connect(struct rank *rank, const struct hartebeest_request *request, int peer,
+static int service_connect(struct rank *rank, const struct hartebeest_client *request, int peer,
 			   int64_t limit)
 {
 	struct side side = { .peer = peer };
@@ -1264,9 +1580,9 @@ static int service_connect(struct rank *rank, const struct hartebeest_request *r
 	memcpy(side.key, request->key, sizeof(side.key));
 	memcpy(side.peer_key, request->peer_key, sizeof(side.peer_key));
 	side_name_qp(rank, &side);
-	hartebeest_qp_destroy(party[number_of(rank)].hb, side.qp);	/* left by one that died */
+	hartebeest_qp_destroy(party[slot_of(rank)].hb, side.qp);	/* left by one that died */
 	side_make(rank, &side, &pair);
-	ret = hartebeest_pairs_connect(party[number_of(rank)].hb, &pair, 1, limit);
+	ret = hartebeest_pairs_connect(party[slot_of(rank)].hb, &pair, 1, limit);
 	if (ret == 0)
 		side_read(rank, &side);
 	return ret;
@@ -1292,8 +1608,8 @@ static bool client_lives(const struct client *client)
 
 static int service_serve(struct rank *rank, const char *name, int64_t limit)
 {
-	struct hartebeest_context *hb = party[number_of(rank)].hb;
-	struct hartebeest_request request;
+	struct hartebeest_context *hb = party[slot_of(rank)].hb;
+	struct hartebeest_client request;
 	struct client client;
 	struct beest_incarnation served[RANKS], nobody;
 	int count = 1, ret = hartebeest_service_listen(hb, name, limit);
@@ -1318,13 +1634,13 @@ static int service_serve(struct rank *rank, const char *name, int64_t limit)
 
 static int service_ask(struct rank *rank, const char *name, int listener, int64_t limit)
 {
-	struct hartebeest_context *hb = party[number_of(rank)].hb;
+	struct hartebeest_context *hb = party[slot_of(rank)].hb;
 	struct client client = {
 		.number = number_of(rank),
 		.step = here()->step,
 		.incarnation = *beest_registry_incarnation(hb->registry),
 	};
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	int ret;
 
 	ret = hartebeest_service_request(hb, name, &client, sizeof(client), &request, limit);
@@ -1358,20 +1674,50 @@ static int run_serve(struct rank *rank, const struct step *step)
 	return ret;
 }
 
+static int run_push(struct rank *rank, const struct step *step)
+{
+	int i, ret = 0;
+
+	(void)step;
+	for (i = 1; i <= BEEST_MIN(MESSAGES, plan.size - 1) && ret == 0; i++)
+		ret = message_push(rank, neighbour(rank, i));
+	rank->pushed_at = rank->requests;
+	return ret;
+}
+
+static int messages_wait(struct rank *rank, int pushed, bool removes)
+{
+	int i, ret = 0;
+
+	for (i = 1; i <= BEEST_MIN(MESSAGES, plan.size - 1) && ret == 0; i++)
+		ret = message_wait(rank, neighbour(rank, -i), pushed, removes);
+	return ret;
+}
+
 static int run_messages(struct rank *rank, const struct step *step)
 {
-	int i, ret = 0, count = BEEST_MIN(MESSAGES, plan.size - 1);
+	int ret = run_push(rank, step);
 
-	for (i = 1; i <= count && ret == 0; i++)
-		ret = message_push(rank, neighbour(rank, i));
-	for (i = 1; i <= count && ret == 0; i++)
-		ret = message_wait(rank, neighbour(rank, -i), step->name);
-	return ret;
+	return ret < 0 ? ret : messages_wait(rank, here()->step, step->name);
+}
+
+/* Reads what was pushed in the last such step, if it is of this life and was not read before. */
+static int run_read(struct rank *rank, const struct step *step)
+{
+	int pushed = here()->step;
+
+	do {
+		if (pushed-- == rank->life_begin || plan.steps[pushed].op == READ)
+			return 0;
+	} while (plan.steps[pushed].op != PUSH);
+
+	return messages_wait(rank, pushed, step->name);
 }
 
 static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
 	[BARRIER] = run_barrier, [MESH] = run_mesh, [MEET] = run_meet, [REPAIR] = run_repair,
-	[CLOSE] = run_close, [MESSAGE] = run_messages, [WORK] = run_work,
+	[CLOSE] = run_close, [MESSAGE] = run_messages, [PUSH] = run_push, [READ] = run_read,
+	[WORK] = run_work,
 	[PAIRS] = run_pairs, [SERVE] = run_serve, [TOGETHER] = run_together,
 };
 
@@ -1382,23 +1728,25 @@ static void rank_open(struct rank *rank)
 	static const char *const lists[] = {
 		"exchange.servers=a:1", "exchange.servers=a:1,b:1", "exchange.servers=a:1,b:1,c:1",
 	};
-	const int number = number_of(rank);
+	const int slot = slot_of(rank);
 	struct hartebeest_context *hb;
 
-	hb = party_open(number, number, plan.size, lists[plan.servers - 1])->hb;
+	hb = party_open(slot, number_of(rank), plan.size, lists[plan.servers - 1])->hb;
 	if (beest_context_need_registry(hb, BEEST_KIND_ANY, NULL) < 0)
 		abort();
 	look_interrupt = hb->registry->interrupt;
 	hb->registry->interrupt = interrupt;
-	hb->registry->data = rank;
-	rank->kv = party_kv(&party[number]);
+	rank->kv = party_kv(&party[slot]);
+	rank->incarnation = *beest_registry_incarnation(hb->registry);
 	rank->of_life = 0;
+	rank->there = false;
+	rank->pushed_at = -1;
 	memset(rank->mesh, 0, sizeof(rank->mesh));
 }
 
 static void rank_end(struct rank *rank, bool closes)
 {
-	struct party_member *member = &party[number_of(rank)];
+	struct party_member *member = &party[slot_of(rank)];
 
 	if (fake_kv.late)
 		fake_kv_apply_late();
@@ -1421,7 +1769,7 @@ static bool is_busy(const struct rank *rank, int begin, int end)
 /* Goes on calling the library, as a program would, until all others are done. */
 static void rank_linger(struct rank *rank, int steps)
 {
-	struct hartebeest_context *hb = party[number_of(rank)].hb;
+	struct hartebeest_context *hb = party[slot_of(rank)].hb;
 	int64_t end = crew_now() + 3 * plan.limit;
 	int i;
 
@@ -1434,6 +1782,7 @@ static void rank_linger(struct rank *rank, int steps)
 static void step_run(struct rank *rank)
 {
 	const struct step *step = &plan.steps[here()->step];
+	const int before = rank->of_life;
 	int ret;
 
 	trace(rank, "begins step %d (%s)", here()->step, step_text(step));
@@ -1444,10 +1793,14 @@ static void step_run(struct rank *rank)
 	if (rank->dead || (*verdict)[0])
 		return;
 	if (ret == 0)
+		twins_judge(rank);
+	rank->there |= ret == 0 && rank->of_life > before;
+	rank->came |= rank->there;
+	if (ret == 0)
 		rank->through[here()->step] = true;
 	else
 		failure_judge(rank, ret);
-	if (step->op != MESSAGE && step->op != TOGETHER &&
+	if (step->op != MESSAGE && step->op != PUSH && step->op != READ && step->op != TOGETHER &&
 	    crew_now() - here()->began - here()->held > plan.limit + LAST_LOOKS)
 		broken(rank, "it took %d ms, of which it was held up for %d",
 		       (int)((crew_now() - here()->began) / BEEST_MS),
@@ -1525,6 +1878,8 @@ static void rank_run(void *data)
 {
 	struct rank *rank = ((struct thread *)data)->rank;
 
+	if (plan.twins)
+		crew_pass(noise_of(rank, plan.behind, -1));
 	do {
 		if (rank->begins_again)
 			crew_pass(rank->heir_after);
@@ -1551,8 +1906,8 @@ static const struct left_row {
 	{ "/rank/servers", false, false }, { "/rank/", true, false }, { "/mr/", false, false },
 	{ "/qp/", true, false }, { "/taker", false, false }, { "/failed", false, false },
 	{ "/barrier/", true, true }, { "/msg/s", true, true }, { "/epoch", true, true },
-	{ "/news", true, true }, { "/count", true, true }, { "/listener", true, true },
-	{ "/service/", true, false }, { "/", false, false },
+	{ "/news", true, true }, { "/count", true, true }, { "/list", true, true },
+	{ "/service/", true, false }, { "/starts/", true, false }, { "/", false, false },
 };
 
 static void left_judge(const char *key, const void *value, size_t size, void *later)
@@ -1604,6 +1959,22 @@ static void secret_make(void)
 	close(fd);
 }
 
+/* Leaves the presences of a run that has ended, as its ranks have. */
+static void former_run(void)
+{
+	struct party_member *member;
+	int i;
+
+	for (i = 0; i < plan.size && plan.former != NOTHING; i++) {
+		member = party_open(i, i, plan.size, NULL);
+		hartebeest_msg_push(member->hb, "former", "x", 1, 0);
+		if (plan.former == LEFT)
+			party_close(member);
+		else
+			party_kill(member);
+	}
+}
+
 /* Runs in a separate process. */
 static void plan_try(void)
 {
@@ -1611,19 +1982,21 @@ static void plan_try(void)
 
 	entropy = plan.seed;
 	party_start();
+	fake_process_hides_deaths = plan.hosts;
 	if (plan.sealed)
 		setenv("HARTEBEEST_SECRET_FILE", secret_path, 1);
 	fake_kv.hold = hold;
 	fake_kv.hook = hook;
 	fake_verbs.hook = plan.scattered ? numbers_scatter : NULL;
-	for (i = 0; i < plan.size; i++) {
+	former_run();
+	for (i = 0; i < slots(); i++) {
 		ranks[i].threads[0].rank = &ranks[i];
 		crew_start(rank_run, ranks[i].threads);
 	}
 	registry_run();
 	fake_kv.hold = NULL;
 	fake_kv.hook = NULL;
-	if (!plan_has(FAILURE, END) && !(*verdict)[0])
+	if (!plan_has(FAILURE, END) && !plan.twins && !(*verdict)[0])
 		leftovers_check();
 }
 
@@ -1631,7 +2004,7 @@ static void plan_try(void)
 
 static struct crowd crowd;
 static char (*verdicts)[2048];
-static uint64_t seeds[CROWD_MAX];	/* being tried */
+static struct plan tried[CROWD_MAX];
 static uint64_t failures;
 static bool shrinking, failed;		/* the result of the last trial */
 
@@ -1642,7 +2015,7 @@ static void trial_start(const struct plan *wanted)
 
 	verdict = &verdicts[place];
 	(*verdict)[0] = '\0';
-	seeds[place] = wanted->seed;
+	tried[place] = *wanted;
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0)
@@ -1706,20 +2079,19 @@ static void plan_shrink(struct plan *least)
 	*least = fails(&less) ? less : *least;
 	less = *least, less.sealed = false;
 	*least = fails(&less) ? less : *least;
+	less = *least, less.former = NOTHING;
+	*least = fails(&less) ? less : *least;
 }
 
 static void trial_ended(int place, int status)
 {
-	struct plan drawn;
-
 	failed = status || verdicts[place][0];
 	if (!failed || shrinking)
 		return;
 	failures++;
-	draw_plan(&drawn, seeds[place]);
-	fprintf(stderr, "seed %llu: %s\n", (unsigned long long)seeds[place],
+	fprintf(stderr, "seed %llu: %s\n", (unsigned long long)tried[place].seed,
 		verdicts[place][0] ? verdicts[place] : "its process ended too early");
-	plan_print(&drawn);
+	plan_print(&tried[place]);
 }
 
 /* Reduces one seed's plan, and prints each request of the rest. */
@@ -1745,7 +2117,10 @@ static int try_all(uint64_t first, uint64_t count, int stride)
 {
 	struct plan drawn;
 	uint64_t seed;
+	size_t i;
 
+	for (i = 0; i < BEEST_COUNT(kept); i++)
+		trial_start(&kept[i]);
 	for (seed = first; seed < first + count && failures < 10; seed += (uint64_t)stride) {
 		draw_plan(&drawn, seed);
 		trial_start(&drawn);

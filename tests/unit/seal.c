@@ -2,6 +2,8 @@
 /* seal.c - sealed records: nobody reads or forges them, and refusals say why */
 #include "config.h"
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +11,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef HAVE_CRYPTO
+#include <openssl/evp.h>
+#endif
 
 #include "lib/base/text.h"
 #include "lib/rendezvous/record.h"
@@ -526,7 +532,8 @@ static void irregular_files_are_named(void **state)
 
 	(void)state;
 	assert_int_equal(beest_secret_read(&secret, "/no/such/file"), -ENOENT);
-	assert_error_is("'/no/such/file': No such file or directory");
+	assert_error_is("'/no/such/file': No such file or directory; all nodes of a job must "
+			"share the folder of its secret");
 	assert_int_equal(beest_secret_read(&secret, "/tmp"), -EINVAL);
 	assert_error_is("'/tmp' is not a regular file");
 	assert_int_equal(unlink(path), 0);
@@ -534,6 +541,59 @@ static void irregular_files_are_named(void **state)
 	assert_int_equal(beest_secret_read(&secret, path), -EINVAL);
 	assert_error_has("' is not a regular file");
 }
+
+/* -------------------------------------------------------------- a libcrypto that fails --- */
+
+#ifdef HAVE_CRYPTO
+
+static bool new_fails, copy_fails;
+
+/* Stands before libcrypto's own. */
+EVP_CIPHER_CTX *EVP_CIPHER_CTX_new(void)
+{
+	EVP_CIPHER_CTX *(*own)(void) = (EVP_CIPHER_CTX *(*)(void))dlsym(RTLD_NEXT, __func__);
+
+	return new_fails ? NULL : own();
+}
+
+int EVP_CIPHER_CTX_copy(EVP_CIPHER_CTX *to, const EVP_CIPHER_CTX *from)
+{
+	int (*own)(EVP_CIPHER_CTX *, const EVP_CIPHER_CTX *) =
+		(int (*)(EVP_CIPHER_CTX *, const EVP_CIPHER_CTX *))dlsym(RTLD_NEXT, __func__);
+
+	return copy_fails ? 0 : own(to, from);
+}
+
+/* A refusal is not a lack of memory. */
+static void libcrypto_fails(void **state)
+{
+	uint8_t bytes[HELLO_SIZE];
+
+	(void)state;
+	hello_make(seal, KEY, bytes);
+	copy_fails = true;
+	assert_int_equal(beest_seal_encrypt(seal, KEY, bytes, sizeof(bytes)), -EIO);
+	assert_error_is("libcrypto refused to seal a record");
+	copy_fails = false;
+	hello_make(seal, KEY, bytes);
+	copy_fails = true;
+	assert_int_equal(beest_seal_decrypt(seal, KEY, bytes, sizeof(bytes)), -EIO);
+	assert_error_is("libcrypto refused to open a record");
+	copy_fails = false;
+	new_fails = true;
+	assert_int_equal(beest_seal_decrypt(seal, KEY, bytes, sizeof(bytes)), -ENOMEM);
+	assert_error_is("no memory for a cipher");
+	new_fails = false;
+	assert_int_equal(beest_seal_decrypt(seal, KEY, bytes, sizeof(bytes)), 0);
+}
+
+#else
+static void libcrypto_fails(void **state)
+{
+	(void)state;
+	skip();
+}
+#endif
 
 /* ------------------------------------------------------------------- without libcrypto --- */
 
@@ -570,6 +630,7 @@ int main(void)
 		TEST(another_job_is_another_key),
 		TEST(unsealed_records_are_refused),
 		TEST(without_a_secret_a_sealed_record_is_named),
+		TEST(libcrypto_fails),
 		TEST(many_threads_share_a_secret),
 		TEST(a_forked_child_draws_other_nonces),
 	};

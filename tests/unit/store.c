@@ -111,6 +111,22 @@ static void a_title_whose_memory_is_gone(void **state)
 	json_object_put(out.json);
 }
 
+/* Each once, in order; one that is part of another counts. */
+static void labels_of_what_is_bad(void **state)
+{
+	static const char *const labels[] = { "mlx5_0:1", "mlx5_0", "0:1", "mlx5_0", "mlx5_0:1" };
+	struct out out;
+	size_t i;
+
+	(void)state;
+	out_start(&out, "doctor", true);
+	out_line(&out, OUT_OK, "server", "fine");
+	for (i = 0; i < BEEST_COUNT(labels); i++)
+		out_line(&out, OUT_WARNING, labels[i], "bad");
+	assert_string_equal(out.worst, "mlx5_0:1, mlx5_0, 0:1");
+	json_object_put(out.json);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +134,7 @@ int main(void)
 		cmocka_unit_test(a_server_without_connections),
 		cmocka_unit_test(text_or_not),
 		cmocka_unit_test(a_title_whose_memory_is_gone),
+		cmocka_unit_test(labels_of_what_is_bad),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/base/table.h"
+#include "tests/support/meanwhile.h"
 #include "tests/support/unit.h"
 
 struct thing {
@@ -400,6 +401,39 @@ static void test_handles(void **state)
 	assert_null(beest_table_user(&table, &things[150]));
 }
 
+static const char *unrelated;		/* what the other thread destroys */
+
+static void destroy_unrelated(void)
+{
+	assert_int_equal(beest_table_destroy(&table, &qp_kind, unrelated), 0);
+}
+
+/* Whatever another thread destroys meanwhile: the trees are the lock's. */
+static void test_a_look_while_another_goes(void **state)
+{
+	static const char *const names[] = { "b", "a", "c", "d" };
+	struct beest_node *node[4], *found;
+	size_t looks, goes, i;
+	bool more;
+	int n;
+
+	(void)state;
+	for (looks = 0; looks < 4; looks++)
+		for (goes = 0; goes < 8; goes++)
+			for (n = 1, more = goes % 4 != looks; more; n++) {
+				for (i = 0; i < 4; i++)
+					node[i] = added(&qp_kind, names[i]);
+				unrelated = names[goes % 4];
+				meanwhile_begin(n, destroy_unrelated, &table.lock);
+				found = goes < 4 ?
+					beest_table_look(&table, &qp_kind, names[looks]) :
+					beest_table_holder(&table, node[looks]);
+				more = meanwhile_end();
+				assert_ptr_equal(found, node[looks]);
+				beest_table_clear(&table, NULL, NULL);
+			}
+}
+
 static void test_a_cleared_table_can_be_used(void **state)
 {
 	(void)state;
@@ -435,6 +469,7 @@ int main(void)
 		TEST(test_clear_drops_what_refuses),
 		TEST(test_clear_hands_over_what_refuses),
 		TEST(test_handles),
+		TEST(test_a_look_while_another_goes),
 		TEST(test_a_cleared_table_can_be_used),
 	};
 

@@ -203,15 +203,31 @@ static void other_prefix_goes_by_router(void **state)
 	agrees(&pair);
 }
 
-static void other_prefix_without_flid_keeps_the_lid(void **state)
+/* No packet reaches the LID of a peer in another subnet. */
+static void other_prefix_without_flid_needs_rdmacm(void **state)
 {
+	static const char *const gids[] = {
+		"fec0:0:0:2::beef",		/* no FLID */
+		"fec0:0:c001:2::beef",		/* a multicast LID */
+		"fec0:1:5678:2::beef", "2001:db8:5678::beef",	/* not of this form */
+	};
 	struct pair pair;
+	char sentence[512];
+	size_t i;
 
 	(void)state;
-	infiniband(&pair, BEEST_RC);
-	set_gid(&pair.remote.gid, "fec0:0:0:2::beef");
-	expect_grh(&pair);
-	agrees(&pair);
+	for (i = 0; i < BEEST_COUNT(gids); i++) {
+		infiniband(&pair, BEEST_RC);
+		set_gid(&pair.remote.gid, gids[i]);
+		snprintf(sentence, sizeof(sentence), "the peer (rank 3) (%s) is in another "
+			 "InfiniBand subnet than this end (own0:1, fe80::7), and its GID has no "
+			 "LID of a router: set HARTEBEEST_RESOLVER=rdmacm (device.resolver) at "
+			 "both ends, which asks the subnet manager for the way", gids[i]);
+		refuses(&pair, -EPROTO, sentence);
+		pair.local.asks_rdmacm = true;
+		agree(&pair);
+		assert_int_equal(pair.path.ah.is_global, 1);
+	}
 }
 
 /* Within one subnet, these bytes are part of the prefix and not a LID. */
@@ -278,6 +294,20 @@ static void peer_without_lid(void **state)
 	pair.remote.lid = 0;
 	refuses(&pair, -EPROTO, "the port of the peer (rank 3) has no LID: is a subnet manager "
 		"running?");
+}
+
+/* Omni-Path shows an extended LID as 0, and finds it in the GID. */
+static void peer_with_an_extended_lid(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	infiniband(&pair, BEEST_RC);
+	pair.remote.lid = 0;
+	pair.remote.grh_required = 1;
+	expect_grh(&pair);
+	pair.ah.dlid = 0;
+	agrees(&pair);
 }
 
 static void roce_always_has_a_grh(void **state)
@@ -446,8 +476,8 @@ static void transports_differ(void **state)
 			infiniband(&pair, mine);
 			pair.remote.qp_type = types[its].type;
 			snprintf(sentence, sizeof(sentence), "the transport differs: %s here "
-				 "(own0:1) but %s at the peer (rank 3)",
-				 types[mine].text, types[its].text);
+				 "(own0:1) but %s at the peer (rank 3): give both queue pairs the "
+				 "same type", types[mine].text, types[its].text);
 			refuses(&pair, -EPROTOTYPE, sentence);
 		}
 }
@@ -461,7 +491,7 @@ static void unknown_transport(void **state)
 	infiniband(&pair, BEEST_RC);
 	pair.remote.qp_type = 200;
 	refuses(&pair, -EPROTOTYPE, "the transport differs: RC here (own0:1) but unknown type at "
-		"the peer (rank 3)");
+		"the peer (rank 3): give both queue pairs the same type");
 }
 
 static void link_layers_differ(void **state)
@@ -473,13 +503,14 @@ static void link_layers_differ(void **state)
 	pair.remote.link_layer = IBV_LINK_LAYER_ETHERNET;
 	pair.remote.roce = BEEST_ROCE_V2;
 	refuses(&pair, -EPROTOTYPE, "the link layer differs: InfiniBand here (own0:1) but Ethernet "
-		"at the peer (rank 3)");
+		"at the peer (rank 3): choose ports of the same kind by HARTEBEEST_DEVICE "
+		"(device.name)");
 
 	roce(&pair, BEEST_UD, BEEST_ROCE_V2);
 	pair.remote.rank = -1;
 	pair.remote.link_layer = IBV_LINK_LAYER_INFINIBAND;
 	refuses(&pair, -EPROTOTYPE, "the link layer differs: Ethernet here (own0:1) but InfiniBand "
-		"at the peer");
+		"at the peer: choose ports of the same kind by HARTEBEEST_DEVICE (device.name)");
 }
 
 static void roce_versions_differ(void **state)
@@ -490,12 +521,12 @@ static void roce_versions_differ(void **state)
 	roce(&pair, BEEST_RC, BEEST_ROCE_V1);
 	pair.remote.roce = BEEST_ROCE_V2;
 	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v1 here (own0:1) but RoCE v2 at "
-		"the peer (rank 3)");
+		"the peer (rank 3): set device.roce to the same version at both ends");
 
 	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
 	pair.remote.roce = BEEST_ROCE_V1;
 	refuses(&pair, -EPROTO, "the RoCE version differs: RoCE v2 here (own0:1) but RoCE v1 at "
-		"the peer (rank 3)");
+		"the peer (rank 3): set device.roce to the same version at both ends");
 }
 
 static void address_families_differ(void **state)
@@ -506,12 +537,14 @@ static void address_families_differ(void **state)
 	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
 	set_gid(&pair.remote.gid, "fd00::2");
 	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv4 here (own0:1) but "
-		"IPv6 at the peer (rank 3)");
+		"IPv6 at the peer (rank 3): set device.family to the same at both ends, whose "
+		"interfaces must have such an address");
 
 	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
 	set_gid(&pair.local.endpoint.gid, "fd00::2");
 	refuses(&pair, -EPROTO, "the address family of the GID differs: IPv6 here (own0:1) but "
-		"IPv4 at the peer (rank 3)");
+		"IPv4 at the peer (rank 3): set device.family to the same at both ends, whose "
+		"interfaces must have such an address");
 }
 
 /* Between InfiniBand ports, neither RoCE version nor address family matters. */
@@ -542,7 +575,7 @@ static void partitions(void **state)
 		{ 0x0012, 0x8013, "the partition" },
 		{ 0x0012, 0x0013, "the partition" },
 	};
-	char sentence[256];
+	char sentence[384];
 	struct pair pair;
 	size_t i;
 
@@ -556,8 +589,11 @@ static void partitions(void **state)
 			continue;
 		}
 		snprintf(sentence, sizeof(sentence), "%s differs: P_Key 0x%04x here (own0:1) but "
-			 "0x%04x at the peer (rank 3)", rows[i].what,
-			 rows[i].mine, rows[i].its);
+			 "0x%04x at the peer (rank 3): %s", rows[i].what,
+			 rows[i].mine, rows[i].its, strstr(rows[i].what, "membership") ?
+			 "make one of them a full member in the subnet manager, or set "
+			 "qp_attr.pkey to another partition" :
+			 "set qp_attr.pkey to a P_Key that both ports have");
 		refuses(&pair, -EPROTO, sentence);
 	}
 }
@@ -931,12 +967,15 @@ static void a_failed_step_tells_why(void **state)
 		{ BEEST_TO_RTR, ENODATA, 0, "INIT -> RTR", "the GID at this index is gone: was the "
 		  "address removed?", ON_ROCE },
 		{ BEEST_TO_RTR, ENODEV, 0, "INIT -> RTR", "the GID belongs to no interface of this "
-		  "network namespace", ON_ROCE },
+		  "network name space", ON_ROCE },
 		{ BEEST_TO_RTR, ENXIO, 0, "INIT -> RTR", "the GID at this index has no network "
 		  "interface", ON_ROCE },
 		{ BEEST_TO_RTR, EINVAL, 1, "INIT -> RTR", "the device rejects one of these "
-		  "values, or the GID table changed", ON_INFINIBAND },
-		{ BEEST_TO_RTR, ENOMEM, 0, "INIT -> RTR", "see dmesg(1) on this host", ON_ROCE },
+		  "values (it may have no resources left for incoming reads: "
+		  "qp_attr.max_dest_rd_atomic), or the GID table changed", ON_INFINIBAND },
+		{ BEEST_TO_RTR, ENOMEM, 0, "INIT -> RTR", "the device has no resources left, "
+		  "perhaps for incoming reads: lower qp_attr.max_dest_rd_atomic", ON_ROCE },
+		{ BEEST_TO_RTR, EIO, 0, "INIT -> RTR", "see dmesg(1) on this host", ON_ROCE },
 		{ BEEST_TO_RTS, EINVAL, 0, "RTR -> RTS", "max_rd_atomic, timeout or retry counts "
 		  "exceed the device", ON_ROCE },
 		{ BEEST_TO_RTS, ETIMEDOUT, 1, "RTR -> RTS", "see dmesg(1) on this host",
@@ -993,12 +1032,13 @@ int main(void)
 		cmocka_unit_test(either_port_may_demand_a_grh),
 		cmocka_unit_test(is_global_asks_for_a_grh),
 		cmocka_unit_test(other_prefix_goes_by_router),
-		cmocka_unit_test(other_prefix_without_flid_keeps_the_lid),
+		cmocka_unit_test(other_prefix_without_flid_needs_rdmacm),
 		cmocka_unit_test(same_prefix_has_no_flid),
 		cmocka_unit_test(path_bits_within_the_lmc),
 		cmocka_unit_test(path_bits_beyond_the_lmc),
 		cmocka_unit_test(path_bits_ask_the_own_lmc),
 		cmocka_unit_test(peer_without_lid),
+		cmocka_unit_test(peer_with_an_extended_lid),
 		cmocka_unit_test(roce_always_has_a_grh),
 		cmocka_unit_test(roce_has_no_lid),
 		cmocka_unit_test(roce_over_ipv6),

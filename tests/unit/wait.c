@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/rendezvous/message.h"
 #include "tests/support/crew.h"
+#include "tests/support/fake-process.h"
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
 
@@ -72,6 +73,18 @@ static int wait_for(size_t count, int64_t deadline, bool once)
 
 #define HINT "; HARTEBEEST_JOB (here job) and the servers must be the same on both sides"
 
+/* "; this job also has rank 1 on HOST, pid PID" and @more. */
+static const char *also(int32_t rank, const char *more)
+{
+	static char text[400];
+	char host[BEEST_HOST_MAX] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(text, sizeof(text), "; this job also has rank %d on %s, pid %d%s", rank, host,
+		 (int)getpid(), more);
+	return text;
+}
+
 /* ----------------------------------------------------------------------- deadlines --- */
 
 static void present_records(void **state)
@@ -83,11 +96,12 @@ static void present_records(void **state)
 	fake_kv_count_again();
 	assert_int_equal(wait_for(2, 0, false), 0);
 	assert_int_equal(fake_kv.round_trips, 1);
-	assert_int_equal(fake_kv.keys, 4);		/* the epoch, added and read; both keys */
+	/* The epoch, added and read; both keys; presence and starts, written and read. */
+	assert_int_equal(fake_kv.keys, 2 + 2 + 2 + 3);
 	assert_int_equal(seen[0], 1);
 }
 
-static void the_preset_timeout(void **state)
+static void the_default_timeout(void **state)
 {
 	int64_t began;
 
@@ -110,9 +124,14 @@ static void a_past_deadline(void **state)
 	registry_stage.now += 100 * BEEST_SECOND;
 	assert_int_equal(wait_for(1, 1, false), 0);
 	assert_int_equal(wait_for(2, 1, false), -ETIMEDOUT);
-	assert_error_has("the deadline had passed: no queue pair 'n1' (key hb1/job/qp/n1) was "
-			 "published");
+	assert_error_has(" before the call (it is a time of hartebeest_clock(), not a span): no "
+			 "queue pair 'n1' (key hb1/job/qp/n1) was published");
 	assert_int_equal(seen[0], 2);
+	assert_int_equal(wait_for(2, registry_stage.now - BEEST_SECOND, false), -ETIMEDOUT);
+	assert_error_has("the deadline had passed: no queue pair 'n1'");
+	assert_int_equal(wait_for(2, registry_stage.now - 90 * BEEST_SECOND, false), -ETIMEDOUT);
+	assert_error_has("the deadline had passed 90 s before the call (it is a time of "
+			 "hartebeest_clock(), not a span): no queue pair 'n1'");
 }
 
 static void once(void **state)
@@ -161,9 +180,11 @@ static void absent_first_and_refused_last(void **state)
 	gets[0].unmet = "has not connected";
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(2, soon, false), -ETIMEDOUT);
-	assert_error_is("after 1 s: no queue pair 'n1' (key hb1/job/qp/n1) was published, queue "
-			"pair 'n0' (key hb1/job/qp/n0) was published, but has not connected; "
-			"server a:1 answers" HINT);
+	assert_error_has("after 1 s: no queue pair 'n1' (key hb1/job/qp/n1) was published, queue "
+			 "pair 'n0' (key hb1/job/qp/n0) was published, but has not connected; "
+			 "server a:1 answers; this job also has ");
+	assert_error_has(also(1, ""));
+	assert_null(strstr(beest_error_text(), "HARTEBEEST_JOB"));
 	soon = beest_clock_deadline(BEEST_SECOND);
 	assert_int_equal(wait_for(9, soon, false), -ETIMEDOUT);
 	assert_error_has("no queue pair 'n1' (key hb1/job/qp/n1) was published, no queue pair "
@@ -182,6 +203,28 @@ static void a_server_that_answers_again(void **state)
 	assert_int_equal(fake_kv.fired, 1);
 	assert_error_has("after 2 s: no queue pair 'n0' (key hb1/job/qp/n0) was published; "
 			 "server a:1 answers; meanwhile it failed: server a:1");
+	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
+	assert_null(strstr(beest_error_text(), "meanwhile"));
+}
+
+static void emptied_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	(void)request;
+	fake_kv.hook = NULL;
+	fake_kv_flush(registry_server);
+}
+
+/* Its author may have stored it, and does so again only when it looks. */
+static void a_server_that_lost_its_contents(void **state)
+{
+	(void)state;
+	make();
+	publish(one, 1);
+	fake_kv.hook = emptied_hook;
+	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
+	assert_error_has("server a:1 answers; meanwhile it lost its contents; others store theirs "
+			 "again in their next call, so a missing one may have been here");
 	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
 	assert_null(strstr(beest_error_text(), "meanwhile"));
 }
@@ -237,7 +280,7 @@ static void a_server_that_evicts(void **state)
 	soon = beest_clock_deadline(3 * BEEST_SECOND);
 	assert_int_equal(wait_for(1, soon, false), -ETIMEDOUT);
 	assert_error_has("server a:1 answers; it has evicted 2 records, perhaps what is missing "
-			 "here, too; HARTEBEEST_JOB");
+			 "here, too; this job also has rank 1 ");
 }
 
 /* Nobody stores an evicted message again, so the server is asked at the end of the wait. */
@@ -258,6 +301,41 @@ static void a_server_that_has_evicted_a_message(void **state)
 	assert_int_equal(fake_kv.probes, 1);
 	assert_error_has("no message 'm' (key hb1/job/msg/m) was published; server a:1 answers; it "
 			 "has evicted 1 record, perhaps what is missing here, too; ");
+}
+
+/* Those who are connected hear why others are not. */
+static void a_server_without_connections(void **state)
+{
+	static const struct {
+		int error;
+		uint64_t turned_away;
+		const char *text;
+	} rows[] = {
+		{ 0, 0, "server a:1 answers; this job also has " },
+		{ EUSERS, 0, "server a:1 answers; but it refuses new connections: all that it may "
+		  "have are in use (memcached -c); " },
+		{ EHOSTDOWN, 0, "server a:1 answers; but a new connection gets no answer: all that "
+		  "it may have may be in use (memcached -c); " },
+		{ 0, 7, "server a:1 answers; it has refused connections since all 30 that it may "
+		  "have were in use (memcached -c); " },
+	};
+	size_t i;
+
+	(void)state;
+	make();
+	publish(two, 1);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		registry_server->probe_error = rows[i].error;
+		registry_server->turned_away = rows[i].turned_away;
+		assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false),
+				 -ETIMEDOUT);
+		assert_error_has(rows[i].text);
+		fake_kv_count_again();
+		assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND / 4), false),
+				 -ETIMEDOUT);
+		assert_int_equal(fake_kv.probes, 0);
+		assert_null(strstr(beest_error_text(), "(memcached -c)"));
+	}
 }
 
 /* A foreign value, or a silent server, is the reason only of the keys that it concerns. */
@@ -314,6 +392,36 @@ static void one_server_of_two_is_silent(void **state)
 	assert_in_range(of_silent, 5, GETS - 5);
 }
 
+/* A server that takes requests but stores nothing is named, whichever own record is there. */
+static void an_own_record_that_is_not_stored(void **state)
+{
+	struct fake_kv_server *full = fake_kv_server("b:1");
+	struct beest_wait wait = { .own_count = 2 };
+	const char *own[2] = { NULL, NULL };	/* the second is not stored */
+	char expected[512];
+	size_t i;
+
+	(void)state;
+	registry_stage.servers = "a:1 b:1";
+	make();
+	if (one->presence.server == 1)		/* the presence is stored first */
+		full = fake_kv_server("a:1");
+	for (i = 0; !own[0] || !own[1]; i++) {
+		own[registry_home(one, BEEST_KIND_QP, names[i]) == full] = keys[i];
+		assert_int_equal(registry_put(one, BEEST_KIND_QP, names[i], "text", NULL), 0);
+	}
+	full->refuses = true;
+	full->bytes_max = 40;			/* room for the epoch alone */
+	snprintf(expected, sizeof(expected), "after 500 ms: not all own records are stored; to be "
+		 "stored: key %s; server %s answers", own[1], full->text);
+	for (i = 0; i < 2; i++) {
+		wait.own_keys = (const char *[]){ own[i], own[!i] };
+		wait.limit = REGISTRY_LIMIT(beest_clock_deadline(500 * BEEST_MS));
+		assert_int_equal(beest_wait_run(one, &wait), -ETIMEDOUT);
+		assert_error_has(expected);
+	}
+}
+
 /* A living peer may still replace a malformed value. */
 static void malformed_records(void **state)
 {
@@ -347,7 +455,7 @@ static uint64_t most_keys;
 
 static void keys_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
-	if (kv == one->kv && request->key_count > most_keys && request->key_count != 1 + 31)
+	if (kv == one->kv && request->key_count > most_keys && request->key_count != 1 + 31 + 1)
 		most_keys = request->key_count;
 }
 
@@ -369,7 +477,8 @@ static void eight_in_turn(void **state)
 	fake_kv.hook = keys_hook;
 	assert_int_equal(wait_for(31, beest_clock_deadline(200 * BEEST_MS), false), -ETIMEDOUT);
 	fake_kv.hook = NULL;
-	assert_int_equal(most_keys, 1 + 1 + 8 + 4);	/* after the first look; 4 are watched */
+	/* After the first look: the starts are read, too, and 4 are watched. */
+	assert_int_equal(most_keys, 1 + 1 + 8 + 1 + 4);
 	for (i = 0; i < 30; i++)
 		assert_true(i == 7 ? seen[i] == 1 : seen[i] > 2);
 }
@@ -476,6 +585,26 @@ static struct waiter *waiter_start(size_t i, struct beest_registry *registry, in
 	return &waiters[i];
 }
 
+/* Each is in the job, but not where the other waits for it. */
+static void two_that_wait_elsewhere(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	make();
+	waiter_start(0, one, 0);
+	waiter_start(1, two, 0);
+	waiters[1].get.kind = BEEST_KIND_GATE;
+	waiters[1].get.noun = "mesh";
+	waiters[1].get.name = "m";
+	registry_run();
+	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(waiters[0].error, also(1, ", which last waited for mesh 'm'")));
+	assert_non_null(strstr(waiters[1].error, also(0, ", which last waited for queue pair "
+						     "'n0'")));
+	assert_null(strstr(waiters[0].error, "HARTEBEEST_JOB"));
+}
+
 static void both_are_told(int ret, const char *text, int64_t delay, int64_t within)
 {
 	size_t i;
@@ -507,6 +636,23 @@ static void a_rank_that_runs_twice(void **state)
 		both_are_told(-EADDRINUSE, "rank 1 runs twice: as pid ", delays[i],
 			      2 * BEEST_SECOND);
 	}
+}
+
+/* The later process ends before the earlier one, which alone is left, looks again. */
+static void a_rank_that_ran_twice(void **state)
+{
+	struct beest_registry *earlier;
+
+	(void)state;
+	make();
+	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_MS), false), -ETIMEDOUT);
+	earlier = one;
+	one = registry_make(0, 2);
+	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -ETIMEDOUT);
+	registry_close(one);
+	one = earlier;
+	assert_int_equal(wait_for(1, beest_clock_deadline(3 * BEEST_SECOND), false), -ETIMEDOUT);
+	assert_error_has(" had the rank of this process meanwhile, and has ended");
 }
 
 /* Two contexts of one process may share a rank. */
@@ -552,7 +698,7 @@ static void other_participants(void **state)
 	crew_need();
 	one = registry_make(0, 2);
 	two = registry_make(1, 3);
-	both_are_told(-EPROTO, "other participants", 0, 2100 * BEEST_MS);
+	both_are_told(-EPROTO, "another set of participants", 0, 2100 * BEEST_MS);
 	assert_non_null(strstr(waiters[0].error, "(2 ranks)"));
 	assert_non_null(strstr(waiters[0].error, "(3 ranks)"));
 }
@@ -563,12 +709,12 @@ static void other_participants_later(void **state)
 	crew_need();
 	one = registry_make(0, 2);
 	two = registry_make(1, 3);
-	both_are_told(-EPROTO, "other participants", 4 * BEEST_SECOND, 3 * BEEST_SECOND);
+	both_are_told(-EPROTO, "another set of participants", 4 * BEEST_SECOND, 3 * BEEST_SECOND);
 }
 
 #define SECRET_ONE "0123456789abcdef"
 #define SECRET_TWO "fedcba9876543210"
-#define SECRETS_DIFFER "have different settings: another secret or none; " \
+#define SECRETS_DIFFER "have different settings: another secret; " \
 		       "HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret"
 
 #ifdef HAVE_CRYPTO
@@ -597,9 +743,14 @@ static void one_without_a_secret(void **state)
 	one = registry_make(0, 2);
 	registry_stage.secret = NULL;
 	two = registry_make(1, 2);
-	both_are_told(-EPROTO, SECRETS_DIFFER, 0, 2100 * BEEST_MS);
+	both_are_told(-EPROTO, "; HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same "
+		      "secret everywhere", 0, 2100 * BEEST_MS);
 	assert_non_null(strstr(waiters[0].error, "rank 1 on "));
+	assert_non_null(strstr(waiters[0].error, "have different settings: the first has a secret, "
+			       "the second has none; "));
 	assert_non_null(strstr(waiters[1].error, " and a process whose name is sealed, "));
+	assert_non_null(strstr(waiters[1].error, "have different settings: the first has no "
+			       "secret, the second has one; "));
 }
 
 static void other_secrets_later(void **state)
@@ -708,7 +859,7 @@ static void bystanders_are_told(void **state)
 		assert_non_null(strstr(crowd[i].error, "rank 3 on "));
 		assert_non_null(strstr(crowd[i].error, " (9 ranks)"));
 		assert_non_null(strstr(crowd[i].error, " (8 ranks)"));
-		assert_non_null(strstr(crowd[i].error, "have different settings: other "
+		assert_non_null(strstr(crowd[i].error, "have different settings: another set of "
 						       "participants; HARTEBEEST_PARTICIPANTS"));
 		assert_in_range(crowd[i].ended - crowd[i].began, 0, 3 * BEEST_SECOND);
 	}
@@ -749,7 +900,7 @@ static void a_leftover(void **state)
 	registry_run();
 	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
 	assert_non_null(strstr(waiters[0].error, "; rank 1 on "));
-	assert_non_null(strstr(waiters[0].error, " had other participants"));
+	assert_non_null(strstr(waiters[0].error, " had another set of participants"));
 	registry_kill(one);
 	one = registry_make(0, 2);
 	waiter_start(0, one, 0);
@@ -935,7 +1086,7 @@ static void a_former_run_has_left(void **state)
 	crew_start(leave, two);
 	registry_run();
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
-	assert_null(strstr(waiter->error, "has left"));
+	assert_non_null(strstr(waiter->error, also(1, ", which has left")));
 }
 
 /* ------------------------------------------------------------- a rank has given up --- */
@@ -1021,6 +1172,118 @@ static void a_later_wait_is_told(void **state)
 	assert_in_range(waiters[0].ended - waiters[0].began, 0, 100 * BEEST_MS);
 }
 
+#define AUTHOR 100			/* process ids */
+#define WAITER 200
+#define GONE INT64_MIN
+
+/* A rank of another process fails, and closes its context.  Two seconds later, rank 0 waits. */
+static const struct late_row {
+	const char *what;
+	bool one_host;
+	int64_t waiter;			/* its process began as many ms after the failure */
+	int64_t author;			/* and the one with the author's process id; GONE: none */
+	bool told;
+} late_rows[] = {
+	{ "it began before", true, -1000, GONE, true },
+	{ "it began about then", true, -5, GONE, false },
+	{ "it began later", true, 1000, GONE, false },
+	{ "it began later, but the author lives", true, 1000, -5000, true },
+	{ "it began later, and the process id is another's", true, 1000, 500, false },
+	{ "elsewhere, it began before", false, -4000, GONE, true },
+	{ "elsewhere, perhaps before, by a clock of whole seconds", false, -500, GONE, false },
+	{ "elsewhere, it began later, and a process has that id", false, 1000, -5000, false },
+}, *late_row;
+
+static int64_t failed_at;
+
+static int64_t late_row_began(pid_t pid)
+{
+	int64_t ms = pid == AUTHOR ? late_row->author : late_row->waiter;
+
+	return ms == GONE ? -1 : failed_at + ms * BEEST_MS;
+}
+
+/* Stores the failure of rank 2, and makes rank 0. */
+static void fail_before_others_come(void)
+{
+	struct beest_registry *third;
+
+	fake_kv_flush(registry_server);
+	fake_process_began = late_row_began;
+	fake_process_one_host = late_row->one_host;
+	fake_process_pid = AUTHOR;
+	failed_at = registry_stage.now;
+	third = registry_make(2, 3);
+	assert_int_equal(beest_failure_say(third, "no luck"), 0);
+	registry_close(third);
+	registry_stage.now += 2 * BEEST_SECOND;
+	fake_process_pid = WAITER;
+	one = registry_make(0, 3);
+}
+
+static void wait_after_failure(bool told)
+{
+	waiter_start(0, one, 0);
+	registry_run();
+	if (told) {
+		is_told(&waiters[0]);
+		assert_in_range(waiters[0].ended - waiters[0].began, 0, 100 * BEEST_MS);
+	} else {
+		assert_int_equal(waiters[0].ret, -ETIMEDOUT);
+		assert_non_null(strstr(waiters[0].error, " had failed: no luck"));
+	}
+}
+
+/* Its first wait is told if the failure is certainly of its run, and so are later ones. */
+static void a_first_wait_after_the_failure(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	for (late_row = late_rows; late_row < late_rows + BEEST_COUNT(late_rows); late_row++) {
+		print_message("%s\n", late_row->what);
+		fail_before_others_come();
+		wait_after_failure(late_row->told);
+		wait_after_failure(late_row->told);
+		registry_kill(one);
+	}
+}
+
+/* A process that has had a context before the failure may begin another run with the next one. */
+static void a_new_context_after_the_failure(void **state)
+{
+	(void)state;
+	crew_need();
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	late_row = &late_rows[0];
+	fail_before_others_come();
+	registry_kill(one);
+	one = registry_make(0, 3);
+	wait_after_failure(false);
+}
+
+static void clock_comes_back(void *data)
+{
+	(void)data;
+	crew_pass(1500 * BEEST_MS);
+	registry_server->probe_error = 0;
+}
+
+/* A server that does not give its time is asked again. */
+static void a_failure_whose_time_is_learned_late(void **state)
+{
+	(void)state;
+	crew_need();
+	late_row = &late_rows[5];
+	fail_before_others_come();
+	registry_server->probe_error = EHOSTDOWN;
+	waiter_start(0, one, 0);
+	crew_start(clock_comes_back, NULL);
+	registry_run();
+	is_told(&waiters[0]);
+	assert_in_range(waiters[0].ended - waiters[0].began, 1500 * BEEST_MS, 3 * BEEST_SECOND);
+}
+
 /* A former run's failure does not end a new run, but is mentioned in its sentence. */
 static void a_former_run_has_failed(void **state)
 {
@@ -1102,7 +1365,7 @@ static void own_waits_go_on(void **state)
 	waiter = waiter_start(0, one, 0);
 	registry_run();
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
-	assert_null(strstr(waiter->error, "failed"));
+	assert_non_null(strstr(waiter->error, also(1, ", which has failed")));
 	publish(one, 3);
 }
 
@@ -1200,7 +1463,10 @@ static void news_hook(struct beest_kv *kv, const struct beest_kv_request *reques
 	}
 }
 
-/* News are read once a second, however often it looks; the presence only when they change. */
+/*
+ * News are read once a second, however often it looks; the presence only when they change, and
+ * when the wait has ended in vain.
+ */
 static void news_once_a_second(void **state)
 {
 	struct waiter *waiter;
@@ -1218,7 +1484,7 @@ static void news_once_a_second(void **state)
 	fake_kv.hook = NULL;
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
 	assert_in_range(news_read, 6, 8);		/* in seven seconds; at first more often */
-	assert_int_equal(presence_read, 1);
+	assert_int_equal(presence_read, 2);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, setup, registry_teardown)
@@ -1227,25 +1493,30 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH(present_records),
-		WITH(the_preset_timeout),
+		WITH(the_default_timeout),
 		WITH(a_past_deadline),
 		WITH(once),
 		WITH(a_server_that_is_silent),
 		WITH(absent_first_and_refused_last),
 		WITH(a_server_that_answers_again),
+		WITH(a_server_that_lost_its_contents),
 		WITH(a_machine_that_stood_still),
 		WITH(a_server_that_answers_half),
 		WITH(a_server_that_evicts),
 		WITH(a_server_that_has_evicted_a_message),
+		WITH(a_server_without_connections),
 		WITH(each_has_its_own_reason),
 		WITH(one_server_of_two_is_silent),
+		WITH(an_own_record_that_is_not_stored),
 		WITH(malformed_records),
 		WITH(refused_by_see),
 		WITH(eight_in_turn),
 		WITH(a_record_that_disappears),
 		WITH(interrupted),
 		WITH(each_look),
+		WITH(two_that_wait_elsewhere),
 		WITH(a_rank_that_runs_twice),
+		WITH(a_rank_that_ran_twice),
 		WITH(two_contexts),
 		WITH(an_heir),
 		WITH(another_list_of_servers),
@@ -1271,6 +1542,9 @@ int main(void)
 		WITH(all_waits_are_told),
 		WITH(waits_without_a_size_are_told),
 		WITH(a_later_wait_is_told),
+		WITH(a_first_wait_after_the_failure),
+		WITH(a_new_context_after_the_failure),
+		WITH(a_failure_whose_time_is_learned_late),
 		WITH(a_former_run_has_failed),
 		WITH(two_failures_in_turn),
 		WITH(without_rank_only_its_own_are_told),

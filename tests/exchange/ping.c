@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ping.c - hartebeest ping between ends that cannot connect, over fake devices and a real server
+ *
+ * Each end is a process of its own, with a machine and settings of its own.  Whatever fails, each
+ * end says so once, and its exit status is not 0.
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "tests/support/fake-world.h"
+#include "tests/support/memcached.h"
+#include "tests/support/talk.h"
+#include "tools/command.h"
+
+#define ENDS 3
+
+#define PORT(address) \
+	"device mlx5_0\n" \
+	" gid 0 " address " v1 eth0\n" \
+	" gid 1 " address " v2 eth0\n"
+#define PORTS { PORT("::ffff:10.0.0.1"), PORT("::ffff:10.0.0.2"), PORT("::ffff:10.0.0.3") }
+
+static const struct trouble {
+	const char *report;
+	int count;			/* of ends */
+	bool ranks;			/* of a launcher */
+	const char *machines[ENDS], *options[ENDS];
+	const char *says[ENDS];		/* one of these ends, NULL: the other end's */
+	const char *told;		/* what an end says that heard of it */
+} troubles[] = {
+	{
+		.report = "two ranks differ in the RoCE version",
+		.count = 2, .ranks = true, .machines = PORTS,
+		.options = { "device.roce=v1", "device.roce=v2" },
+		.says = { "the RoCE version differs", "the RoCE version differs" },
+		.told = "the other end: ",
+	},
+	{
+		.report = "two ends without ranks differ in the RoCE version",
+		.count = 2, .machines = PORTS,
+		.options = { "device.roce=v1", "device.roce=v2" },
+		.says = { "the RoCE version differs", "the RoCE version differs" },
+		.told = "the other end: ",
+	},
+	{
+		.report = "a rank has no memory for its queue pair",
+		.count = 2, .ranks = true,
+		.machines = { PORT("::ffff:10.0.0.1"), PORT("::ffff:10.0.0.2")
+			      "fail ibv_create_qp 0 ENOMEM\n" },
+		.says = { NULL, "cannot create a RC queue pair (" },
+		.told = "the other end: mlx5_0:1: cannot create a RC queue pair (",
+	},
+	{
+		.report = "an end without rank has no memory for its queue pair",
+		.count = 2,
+		.machines = { PORT("::ffff:10.0.0.1"), PORT("::ffff:10.0.0.2")
+			      "fail ibv_create_qp 0 ENOMEM\n" },
+		.says = { NULL, "cannot create a RC queue pair (" },
+		.told = "the other end: mlx5_0:1: cannot create a RC queue pair (",
+	},
+	{
+		/* The others have no deadline, since they wait for their turn. */
+		.report = "the first of three ranks has no memory for its queue pairs",
+		.count = 3, .ranks = true,
+		.machines = { PORT("::ffff:10.0.0.1") "fail ibv_create_qp 0 ENOMEM\n",
+			      PORT("::ffff:10.0.0.2"), PORT("::ffff:10.0.0.3") },
+		.says = { "cannot create a RC queue pair (" },
+		.told = "the other end: mlx5_0:1: cannot create a RC queue pair (",
+	},
+	{
+		.report = "the rdma cgroup of a rank has no room",
+		.count = 2, .ranks = true,
+		.machines = { PORT("::ffff:10.0.0.1") "fail ibv_create_cq 0 EAGAIN\n",
+			      PORT("::ffff:10.0.0.2") },
+		.says = { "raise hca_object and hca_handle in rdma.max" },
+		.told = "the other end: mlx5_0:1: cannot create a completion queue of ",
+	},
+};
+
+static struct cache *cache;
+static struct talk talks[BEEST_COUNT(troubles)][2][ENDS];	/* as text, as JSON */
+
+static void begin(size_t i, bool json, int end)
+{
+	const struct trouble *trouble = &troubles[i];
+	const char *option = trouble->options[end] ? trouble->options[end] : "device.roce=auto";
+	const char *const words[] = { "hartebeest", "ping", "-o", option, json ? "--json" : NULL };
+	struct talk *talk = &talks[i][json][end];
+	char number[16];
+
+	clearenv();
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	snprintf(number, sizeof(number), "ping%zu-%d", i, json);
+	setenv("HARTEBEEST_JOB", number, 1);
+	if (trouble->ranks) {
+		snprintf(number, sizeof(number), "%d", end);
+		setenv("HARTEBEEST_NID", number, 1);
+		setenv("HARTEBEEST_PARTICIPANTS", trouble->count == 2 ? "0-1" : "0-2", 1);
+	}
+	fake_world(trouble->machines[end]);
+	memcpy(talk->words, words, sizeof(words));
+	talk->program = command_main;
+	talk_begin(talk);
+}
+
+/* All at the same time, since an end may have to wait until its deadline. */
+static int begin_all(void **state)
+{
+	size_t i;
+	int end;
+
+	(void)state;
+	cache = cache_start(NULL);
+	for (i = 0; i < BEEST_COUNT(troubles); i++)
+		for (end = 0; end < troubles[i].count; end++) {
+			begin(i, false, end);
+			begin(i, true, end);
+		}
+	return 0;
+}
+
+static int end_all(void **state)
+{
+	(void)state;
+	cache_end(cache);
+	return 0;
+}
+
+static int count_of(const char *text, const char *what)
+{
+	int count = 0;
+
+	while ((text = strstr(text, what))) {
+		count++;
+		text += strlen(what);
+	}
+	return count;
+}
+
+static void end_fails(const struct trouble *trouble, bool json, int end, struct talk *talk)
+{
+	/* The first rank fails once with each of the others. */
+	int failures = trouble->ranks && end == 0 ? trouble->count - 1 : 1;
+	const char *says = trouble->says[end];
+	char who[100] = "  rank ", host[64] = "";
+
+	/* All ranks of a launcher write to one place. */
+	gethostname(host, sizeof(host) - 1);
+	if (trouble->ranks)
+		snprintf(who, sizeof(who), "  rank %d on %s: ", end, host);
+	talk_end(talk);
+	if (talk->status == STATUS_FAILED &&
+	    count_of(talk->out, who) == (trouble->ranks ? failures : 0) &&
+	    count_of(talk->out, json ? "\"level\": \"failure\"" : "  FAIL  ") == failures &&
+	    ((says && strstr(talk->out, says)) || strstr(talk->out, trouble->told)))
+		return;
+	fail_msg("end %d ended with %d:\n%s%s", end, talk->status, talk->out, talk->err);
+}
+
+static void test_trouble(void **state)
+{
+	const struct trouble *trouble = *state;
+	int json, end;
+
+	for (json = 0; json < 2; json++)
+		for (end = 0; end < trouble->count; end++)
+			end_fails(trouble, json, end, &talks[trouble - troubles][json][end]);
+}
+
+int main(void)
+{
+	struct CMUnitTest tests[BEEST_COUNT(troubles)];
+	size_t i;
+
+	cache_need();
+	for (i = 0; i < BEEST_COUNT(troubles); i++)
+		tests[i] = (struct CMUnitTest){
+			.name = troubles[i].report, .test_func = test_trouble,
+			.initial_state = (void *)(uintptr_t)&troubles[i],
+		};
+	return cmocka_run_group_tests(tests, begin_all, end_all);
+}

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * message.c - how long a message lives, and for whom; counters, and a value of each rank
+ */
+#include "config.h"
+
+#include "tests/support/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "hartebeest.h"
+#include "lib/core/context.h"
+#include "tests/support/crew.h"
+#include "tests/support/party.h"
+#include "tests/support/registry.h"
+
+static struct hartebeest_context *author, *reader, *other;
+static struct hartebeest_msg_attr once, brief;
+static char text[64];
+static size_t length;
+
+static int setup(void **state)
+{
+	(void)state;
+	crew_need();
+	party_start();
+	author = party_open(0, 0, 3, NULL)->hb;
+	reader = party_open(1, 1, 3, NULL)->hb;
+	other = party_open(2, 2, 3, NULL)->hb;
+	hartebeest_msg_attr_init(&once);
+	once.flags = HARTEBEEST_MSG_ONCE;
+	hartebeest_msg_attr_init(&brief);
+	brief.ttl = 5 * BEEST_SECOND;
+	length = 0;
+	return 0;
+}
+
+static void setup_again(void)
+{
+	party_teardown(NULL);
+	setup(NULL);
+}
+
+static size_t kept(const struct hartebeest_context *hb)
+{
+	return beest_lease_count(hb->registry->leases, false);
+}
+
+static bool is_stored(const char *key)
+{
+	return fake_kv_get(registry_server, registry_key(BEEST_KIND_MESSAGE, key), NULL) != NULL;
+}
+
+static int hear(struct hartebeest_context *hb, const char *key, int64_t deadline)
+{
+	return hartebeest_msg_wait(hb, key, text, sizeof(text), &length, deadline);
+}
+
+static void push_text(const char *key, const struct hartebeest_msg_attr *attr)
+{
+	assert_int_equal(hartebeest_msg_push_attr(author, key, "text", 5, attr, 0), 0);
+}
+
+/* Waits in vain for so long, as a program does that waits for something else. */
+static struct {
+	struct hartebeest_context *hb;
+	int64_t time;
+} idle;
+
+static void idle_away(void *data)
+{
+	(void)data;
+	assert_int_equal(hear(idle.hb, "nothing", crew_now() + idle.time), -ETIMEDOUT);
+}
+
+static void pass_time(struct hartebeest_context *hb, int64_t time)
+{
+	idle.hb = hb;
+	idle.time = time;
+	crew_start(idle_away, NULL);
+	registry_run();
+}
+
+static void restart(void)
+{
+	fake_kv_restart(registry_server);
+	pass_time(author, BEEST_SECOND);
+}
+
+/* ------------------------------------------------------------------------ for one reader --- */
+
+static void thousands_leave_nothing(void **state)
+{
+	size_t items, by_author, by_reader;
+	char key[24];
+	int i;
+
+	(void)state;
+	push_text("first", &once);
+	assert_int_equal(hear(reader, "first", 0), 0);
+	items = registry_server->items;
+	by_author = kept(author);
+	by_reader = kept(reader);
+	for (i = 0; i < 4000; i++) {
+		snprintf(key, sizeof(key), "message-%d", i);
+		assert_int_equal(hartebeest_msg_push_attr(author, key, &i, sizeof(i), &once, 0), 0);
+		assert_int_equal(kept(author), by_author);
+		assert_int_equal(hear(reader, key, 0), 0);
+		assert_int_equal(length, sizeof(i));
+		assert_memory_equal(text, &i, sizeof(i));
+	}
+	assert_int_equal(registry_server->items, items);
+	assert_int_equal(kept(author), by_author);
+	assert_int_equal(kept(reader), by_reader);
+}
+
+static int got;
+
+static void compete(void *data)
+{
+	int ret = hear(data, "task", crew_now() + 5 * BEEST_SECOND);
+
+	if (ret == 0)
+		got++;
+	else
+		assert_int_equal(ret, -ETIMEDOUT);
+}
+
+static void push_later(void *data)
+{
+	(void)data;
+	crew_pass(BEEST_SECOND);
+	push_text("task", &once);
+}
+
+static void one_of_two_readers_gets_it(void **state)
+{
+	(void)state;
+	got = 0;
+	crew_start(compete, reader);
+	crew_start(compete, other);
+	crew_start(push_later, NULL);
+	registry_run();
+	assert_int_equal(got, 1);
+	assert_false(is_stored("task"));
+}
+
+/* Another reader deletes it between the look and the deletion of this one. */
+static void take_first(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	if (request->write_count && request->writes[0].verb == BEEST_KV_DELETE)
+		fake_kv_evict(registry_server, request->writes[0].key);
+}
+
+static void another_reader_is_faster(void **state)
+{
+	(void)state;
+	push_text("task", &once);
+	assert_int_equal(hear(reader, "nothing", HARTEBEEST_ONCE), -EAGAIN);
+	fake_kv.hook = take_first;
+	assert_int_equal(hear(reader, "task", HARTEBEEST_ONCE), -EAGAIN);
+	assert_error_has("message 'task' (key hb1/job/msg/task) was published, but another reader "
+			 "has taken it");
+}
+
+/* Several at once, beside one that stays. */
+static void among_many(void **state)
+{
+	struct hartebeest_message messages[3];
+	static const char *const keys[] = { "a", "b", "c" };
+	char buffers[3][8];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		push_text(keys[i], i == 1 ? &brief : &once);
+		messages[i] = (struct hartebeest_message){
+			.size = sizeof(messages[i]), .peer_key = keys[i], .buffer = buffers[i],
+			.room = sizeof(buffers[i]),
+		};
+	}
+	assert_int_equal(hartebeest_msgs_wait(reader, messages, 3, 0, HARTEBEEST_ONCE), 3);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(messages[i].arrived, 1);
+		assert_string_equal(buffers[i], "text");
+		assert_int_equal(is_stored(keys[i]), i == 1);
+	}
+}
+
+static void a_look_without_a_buffer_leaves_it(void **state)
+{
+	(void)state;
+	push_text("m", &once);
+	assert_int_equal(hartebeest_msg_wait(reader, "m", NULL, 0, &length, 0), 0);
+	assert_int_equal(length, 5);
+	assert_int_equal(hartebeest_msg_wait(reader, "m", text, 4, &length, 0), -EMSGSIZE);
+	assert_int_equal(hear(other, "m", HARTEBEEST_ONCE), 0);
+	assert_string_equal(text, "text");
+	assert_int_equal(hear(reader, "m", HARTEBEEST_ONCE), -EAGAIN);
+}
+
+/* It is gone, by this reader or by another that deleted it between the two attempts. */
+static void the_answer_is_lost(void **state)
+{
+	(void)state;
+	push_text("m", &once);
+	assert_int_equal(hear(reader, "nothing", HARTEBEEST_ONCE), -EAGAIN);
+	fake_kv_fail(FAKE_KV_WRITE, 1, ECONNRESET, FAKE_KV_LOST);
+	assert_int_equal(hear(reader, "m", 0), -ESTALE);
+	assert_error_is("message 'm' (key hb1/job/msg/m) is gone: its server failed as it was "
+			"deleted, by this reader or by another");
+	assert_int_equal(fake_kv.fired, 1);
+	assert_false(is_stored("m"));
+}
+
+/* Nobody knows whether it had been read. */
+static void it_does_not_come_back(void **state)
+{
+	(void)state;
+	push_text("m", &once);
+	restart();
+	assert_false(is_stored("m"));
+}
+
+/* ------------------------------------------------------------------------- for a while --- */
+
+static void it_expires(void **state)
+{
+	size_t before;
+
+	(void)state;
+	push_text("first", &once);
+	before = kept(author);
+	push_text("m", &brief);
+	pass_time(author, 4 * BEEST_SECOND);
+	assert_true(is_stored("m"));
+	pass_time(author, 4 * BEEST_SECOND);
+	assert_false(is_stored("m"));
+	assert_int_equal(kept(author), before);
+	restart();
+	assert_false(is_stored("m"));
+}
+
+/* A message of the same key that lives for a day replaces it. */
+static void a_longer_life(void **state)
+{
+	(void)state;
+	push_text("m", &brief);
+	assert_int_equal(hartebeest_msg_push(author, "m", "text", 5, 0), 0);
+	pass_time(author, 9 * BEEST_SECOND);
+	restart();
+	assert_true(is_stored("m"));
+}
+
+/* -------------------------------------------------------------------------- until deleted --- */
+
+/* The author finds it absent, although the server has lost nothing. */
+static void what_a_reader_deleted_stays_away(void **state)
+{
+	size_t before;
+
+	(void)state;
+	push_text("first", &once);
+	before = kept(author);
+	assert_int_equal(hartebeest_msg_push(author, "read", "text", 5, 0), 0);
+	assert_int_equal(hartebeest_msg_push(author, "unread", "text", 5, 0), 0);
+	assert_int_equal(hear(reader, "read", 0), 0);
+	assert_int_equal(hartebeest_msg_delete(reader, "read", 0), 0);
+	pass_time(author, 3 * BEEST_SECOND);
+	assert_int_equal(kept(author), before + 1);
+	restart();
+	assert_false(is_stored("read"));
+	assert_true(is_stored("unread"));
+}
+
+/* Four are looked for each second: an author that waits holds no day's messages. */
+static void thousands_are_forgotten(void **state)
+{
+	size_t before;
+	char key[24];
+	int i;
+
+	(void)state;
+	push_text("first", &once);
+	before = kept(author);
+	for (i = 0; i < 200; i++) {
+		snprintf(key, sizeof(key), "message-%d", i);
+		assert_int_equal(hartebeest_msg_push(author, key, "text", 5, 0), 0);
+		assert_int_equal(hartebeest_msg_delete(reader, key, 0), 0);
+	}
+	assert_int_equal(kept(author), before + 200);
+	pass_time(author, 60 * BEEST_SECOND);
+	assert_int_equal(kept(author), before);
+}
+
+/* ------------------------------------------------------------------------------ counters --- */
+
+#define ADDITIONS 100
+
+static bool drawn[3 * ADDITIONS + 1];
+
+static void draw(void *data)
+{
+	uint64_t value;
+	int i;
+
+	for (i = 0; i < ADDITIONS; i++) {
+		assert_int_equal(hartebeest_counter_add(data, "nodes", 1, &value, 0), 0);
+		assert_in_range(value, 1, 3 * ADDITIONS);
+		assert_false(drawn[value]);
+		drawn[value] = true;
+	}
+}
+
+static void numbers_are_drawn_once(void **state)
+{
+	uint64_t value;
+
+	(void)state;
+	crew_start(draw, author);
+	crew_start(draw, reader);
+	crew_start(draw, other);
+	registry_run();
+	fake_kv_count_again();
+	assert_int_equal(hartebeest_counter_add(other, "nodes", 7, &value, 0), 0);
+	assert_int_equal(value, 3 * ADDITIONS + 7);
+	assert_int_equal(fake_kv.round_trips, 1);
+	assert_int_equal(hartebeest_counter_add(other, "others", UINT32_MAX, &value, 0), 0);
+	assert_int_equal(value, UINT32_MAX);
+
+	/* It was added, but the answer was lost: that number is left out. */
+	fake_kv_fail(FAKE_KV_COMMAND, 2, ECONNRESET, FAKE_KV_LOST);
+	assert_int_equal(hartebeest_counter_add(other, "nodes", 1, &value, 0), 0);
+	assert_int_equal(fake_kv.fired, 1);
+	assert_int_equal(value, 3 * ADDITIONS + 9);
+}
+
+static void counters_that_fail(void **state)
+{
+	uint64_t value = 4711;
+
+	(void)state;
+	assert_int_equal(hartebeest_counter_add(author, "n", 0, &value, 0), -EINVAL);
+	assert_error_has("counter 'n': nothing is added");
+	assert_int_equal(hartebeest_counter_add(author, "a b", 1, &value, 0), -EINVAL);
+	assert_int_equal(hartebeest_counter_add(author, "n", 1, NULL, 0), -EINVAL);
+	fake_kv_put(registry_server, "hb1/job/counter/n", "many", 4, 0);
+	assert_int_equal(hartebeest_counter_add(author, "n", 1, &value, 0), -EBADMSG);
+	assert_error_has("to be added to: key hb1/job/counter/n");
+	registry_server->error = ECONNREFUSED;
+	assert_int_equal(hartebeest_counter_add(author, "m", 1, &value, HARTEBEEST_ONCE),
+			 -ECONNREFUSED);
+	assert_int_equal(value, 4711);
+}
+
+/* -------------------------------------------------------------------------------- gather --- */
+
+#define PASSES 5
+
+static struct gatherer {
+	struct hartebeest_context **hb;
+	int rank;
+	int64_t deadline;
+	int ret;
+} gatherers[] = { { &author, 0, 0, 0 }, { &reader, 1, 0, 0 }, { &other, 2, 0, 0 } };
+
+/* With HARTEBEEST_ONCE, calls again and again. */
+static int gather(struct gatherer *g, const void *value, size_t size, void *all)
+{
+	int ret, tries = 0;
+
+	do {
+		crew_pass((g->rank + 1) * BEEST_MS);
+		ret = hartebeest_gather(*g->hb, "sum", value, size, all, g->deadline);
+	} while (g->deadline == HARTEBEEST_ONCE && (ret == -EAGAIN || ret == -ECONNREFUSED) &&
+		 tries++ < 1000);
+
+	return ret;
+}
+
+static void gather_some(void *data)
+{
+	struct gatherer *g = data;
+	uint32_t all[3], value;
+	int pass;
+
+	for (pass = 0; pass < PASSES; pass++) {
+		value = (uint32_t)(100 * pass + g->rank);
+		memset(all, 0xff, sizeof(all));
+		assert_int_equal(gather(g, &value, sizeof(value), all), 0);
+		assert_int_equal(all[0], 100 * pass);
+		assert_int_equal(all[1], 100 * pass + 1);
+		assert_int_equal(all[2], 100 * pass + 2);
+	}
+}
+
+static void gather_all(void (*what)(void *data), int64_t deadline)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(gatherers); i++) {
+		gatherers[i].deadline = deadline;
+		crew_start(what, &gatherers[i]);
+	}
+	registry_run();
+}
+
+static void each_gets_the_values_of_all(void **state)
+{
+	(void)state;
+	/* What a former run left under the same keys does not count. */
+	assert_int_equal(hartebeest_msg_push(other, "gather/sum/0/1", "old!", 4, 0), 0);
+	gather_all(gather_some, 0);
+	setup_again();
+	gather_all(gather_some, HARTEBEEST_ONCE);
+}
+
+/* A call that failed is repeated, and belongs to the same pass. */
+static void whatever_fails_once(void **state)
+{
+	int n, fired = 1;
+
+	(void)state;
+	for (n = 1; fired; n += 3) {
+		setup_again();
+		fake_kv_fail(FAKE_KV_REQUEST, n, ECONNREFUSED, FAKE_KV_REFUSED);
+		gather_all(gather_some, HARTEBEEST_ONCE);
+		fired = fake_kv.fired;
+	}
+	assert_true(n > 60);
+}
+
+static void gather_wrongly(void *data)
+{
+	struct gatherer *g = data;
+	char value[8] = "", all[24];
+
+	g->ret = gather(g, value, g->rank == 1 ? 4 : 8, all);
+	if (g->rank == 0)
+		assert_error_has("gather 'sum': rank 1 gives 4 bytes, but rank 0, this one, gives "
+				 "8");
+}
+
+static void sizes_that_differ(void **state)
+{
+	char byte = 0;
+	size_t i;
+
+	(void)state;
+	gather_all(gather_wrongly, 0);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(gatherers[i].ret, -EPROTO);
+	gather_all(gather_some, 0);
+	assert_int_equal(hartebeest_gather(author, "sum", &byte, 0, &byte, 0), -EINVAL);
+	assert_error_has("size is 0");
+	assert_int_equal(hartebeest_gather(author, "sum", &byte, 1, &byte, crew_now() + 5),
+			 -ETIMEDOUT);
+	assert_error_has("barrier 'sum', pass 7: ");
+}
+
+/* ----------------------------------------------------------------------------- arguments --- */
+
+static void refused(size_t size, int64_t ttl, uint64_t flags, int ret, const char *why)
+{
+	struct longer {
+		struct hartebeest_msg_attr attr;
+		uint64_t later;
+	} longer = { { size, ttl, flags }, size > sizeof(longer.attr) };
+
+	assert_int_equal(hartebeest_msg_push_attr(author, "m", "x", 1, &longer.attr, 0), ret);
+	assert_error_has(why);
+}
+
+static void attributes_that_are_refused(void **state)
+{
+	const size_t size = sizeof(struct hartebeest_msg_attr);
+
+	(void)state;
+	refused(0, 0, 0, -EINVAL, "msg_attr has the size 0");
+	refused(size, -1, 0, -EINVAL, "a message cannot live -1 ns");
+	refused(size, 0, 6, -E2BIG, "unknown flags 0x6 of a message");
+	refused(size + 8, 0, 0, -E2BIG, "msg_attr");
+	assert_int_equal(hartebeest_msg_push_attr(author, "m", "x", 1, NULL, 0), -EINVAL);
+	assert_error_has("attr is NULL");
+	assert_false(is_stored("m"));
+	brief.ttl = INT64_MAX;
+	push_text("m", &brief);
+	assert_true(is_stored("m"));
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, party_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(thousands_leave_nothing),
+		TEST(one_of_two_readers_gets_it),
+		TEST(another_reader_is_faster),
+		TEST(among_many),
+		TEST(a_look_without_a_buffer_leaves_it),
+		TEST(the_answer_is_lost),
+		TEST(it_does_not_come_back),
+		TEST(it_expires),
+		TEST(a_longer_life),
+		TEST(what_a_reader_deleted_stays_away),
+		TEST(thousands_are_forgotten),
+		TEST(numbers_are_drawn_once),
+		TEST(counters_that_fail),
+		TEST(each_gets_the_values_of_all),
+		TEST(whatever_fails_once),
+		TEST(sizes_that_differ),
+		TEST(attributes_that_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
