@@ -80,26 +80,30 @@ struct ibv_qp_init_attr bare_init_attr(struct ibv_cq *cq)
 	};
 }
 
-struct ibv_qp *bare_create(const struct bare_port *port, struct ibv_pd *pd,
-			   struct ibv_cq *cq, struct bare_end *end)
+int bare_init(const struct bare_port *port, struct ibv_qp *qp, struct bare_end *end)
 {
-	struct ibv_qp_init_attr init = bare_init_attr(cq);
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = port->number, .qp_access_flags = ACCESS,
 	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
-	if (!qp)
-		return NULL;
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			  IBV_QP_ACCESS_FLAGS) != 0) {
-		ibv_destroy_qp(qp);
-		return NULL;
-	}
 	end->qp_num = qp->qp_num;
 	end->psn = (qp->qp_num * 2654435761u) >> 8;
 	end->gid = port->gid;
 	end->lid = port->lid;
+	return -ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			      IBV_QP_ACCESS_FLAGS);
+}
+
+struct ibv_qp *bare_create(const struct bare_port *port, struct ibv_pd *pd,
+			   struct ibv_cq *cq, struct bare_end *end)
+{
+	struct ibv_qp_init_attr init = bare_init_attr(cq);
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	if (qp && bare_init(port, qp, end) < 0) {
+		ibv_destroy_qp(qp);
+		return NULL;
+	}
 	return qp;
 }
 

@@ -32,8 +32,11 @@ struct bare_end {
 /* @name is "mlx5_0:1"; NULL: port 1 of the first device.  0 or a negative errno. */
 int bare_open(struct bare_port *port, const char *name);
 
-/* The library's presets, so that all sides make the same queue pairs. */
+/* The library's defaults, so that all sides make the same queue pairs. */
 struct ibv_qp_init_attr bare_init_attr(struct ibv_cq *cq);
+
+/* Takes a queue pair from RESET to INIT, and notes what its peer must know. */
+int bare_init(const struct bare_port *port, struct ibv_qp *qp, struct bare_end *end);
 
 /* A queue pair in INIT; NULL on failure. */
 struct ibv_qp *bare_create(const struct bare_port *port, struct ibv_pd *pd,

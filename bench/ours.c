@@ -41,13 +41,20 @@ int ours_open_connected(struct bench_rank *rank)
 
 int ours_objects(struct bench_rank *rank, struct ibv_mr **mr)
 {
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_cq_attr cq_attr;
 	int ret = hartebeest_pd_create(rank->own, "pd", NULL);
 
+	hartebeest_cq_attr_init(&cq_attr);
+	cq_attr.depth = 4096;
 	if (ret == 0)
-		ret = hartebeest_cq_create(rank->own, "cq", 4096, 0, NULL);
+		ret = hartebeest_cq_create(rank->own, "cq", &cq_attr, NULL);
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = OURS_REGION;
+	mr_attr.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	if (ret == 0)
-		ret = hartebeest_mr_create(rank->own, "mr", "pd", OURS_REGION,
-					   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, mr);
+		ret = hartebeest_mr_create(rank->own, "mr", &mr_attr, mr);
 	return ours_result(rank, ret);
 }
 
@@ -56,7 +63,7 @@ int ours_mesh(struct bench_rank *rank, struct ibv_qp_cap cap, struct hartebeest_
 	static const char *const offer[] = { "mr" };
 	struct hartebeest_mesh_attr attr;
 
-	hartebeest_mesh_attr_preset(&attr);
+	hartebeest_mesh_attr_init(&attr);
 	attr.pd = "pd";
 	attr.cq = "cq";
 	attr.regions = offer;
@@ -95,10 +102,10 @@ void ours_call_add(struct ours_call *call, const char *own, const char *theirs,
 
 	snprintf(names[0], OURS_NAME, "%s", own);
 	snprintf(names[1], OURS_NAME, "%s", theirs);
-	hartebeest_pair_preset(pair);
+	hartebeest_pair_init(pair);
 	pair->qp = pair->key = names[0];
 	pair->peer_key = names[1];
 	pair->offer = offer;
-	pair->offered = pair->room = offer ? 1 : 0;
+	pair->offer_count = pair->region_room = offer ? 1 : 0;
 	pair->regions = &call->regions[call->count++];
 }

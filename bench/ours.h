@@ -24,7 +24,7 @@ int ours_open_connected(struct bench_rank *rank);
 #define OURS_REGION 4096
 int ours_objects(struct bench_rank *rank, struct ibv_mr **mr);
 
-/* Connects a mesh with these names, which offers the region.  @cap: zero: presets */
+/* Connects a mesh with these names, which offers the region.  @cap: zero: defaults */
 int ours_mesh(struct bench_rank *rank, struct ibv_qp_cap cap, struct hartebeest_mesh **mesh);
 
 /* Keeps the library's sentence if @ret is negative.  Returns @ret. */

@@ -65,3 +65,11 @@ int plain_wait(struct bench_rank *rank, const char *key, void *value, size_t siz
 	free(found);
 	return length == size ? 0 : bench_fail(rank, -EBADMSG, "%s has %zu bytes", key, length);
 }
+
+int plain_delete(struct bench_rank *rank, const char *key)
+{
+	memcached_return_t code = memcached_delete(rank->own, key, strlen(key), 0);
+
+	return code == MEMCACHED_SUCCESS ? 0
+		: bench_fail(rank, -EIO, "delete %s: %s", key, memcached_strerror(rank->own, code));
+}

@@ -2,7 +2,7 @@
 /*
  * plain.h - the original's way with a server: one key after the other
  *
- * A handle as memcached_create(3) presets it, one request a key, and a sleep(0) between two
+ * A handle as memcached_create(3) sets it up, one request a key, and a sleep(0) between two
  * looks, which takes about 60 us in the kernel.
  */
 #ifndef BENCH_PLAIN_H
@@ -27,5 +27,7 @@ int plain_set(struct bench_rank *rank, const char *key, const void *value, size_
 
 /* Looks until the value is there; it must have exactly @size bytes. */
 int plain_wait(struct bench_rank *rank, const char *key, void *value, size_t size);
+
+int plain_delete(struct bench_rank *rank, const char *key);
 
 #endif

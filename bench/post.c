@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 /* As in a program built without a stack protector: none of the ways has one. */
-#define HARTEBEEST_INLINE static inline BEEST_UNPROTECTED
+#define HARTEBEEST_INLINE_ static inline BEEST_UNPROTECTED
 #include "hartebeest-post.h"
 
 #define LIMIT 14

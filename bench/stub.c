@@ -35,6 +35,17 @@ static uint32_t next_serial(void)
 	return __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
 }
 
+/* Queue pair numbers have 24 bits and begin again when a bench has made many, but none is 0. */
+static uint32_t next_number_of(uint32_t *last, uint32_t step)
+{
+	uint32_t number;
+
+	do
+		number = __atomic_add_fetch(last, step, __ATOMIC_RELAXED) & 0xffffff;
+	while (number == 0);
+	return number;
+}
+
 /*
  * A process that has the device to itself gets consecutive numbers for its queue pairs.  Ranks are
  * threads here, so each takes a block of numbers.
@@ -50,12 +61,12 @@ void stub_mix_numbers(void)
 
 static uint32_t next_number(void)
 {
-	static uint32_t blocks;
+	static uint32_t mixed, blocks;
 
 	if (mixes_numbers)
-		return next_serial() & 0xffffff;
+		return next_number_of(&mixed, 1);
 	if (used == BLOCK) {
-		block = __atomic_add_fetch(&blocks, BLOCK, __ATOMIC_RELAXED) & 0xffffff;
+		block = next_number_of(&blocks, BLOCK);
 		used = 0;
 	}
 	return block + used++;
@@ -360,10 +371,15 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		 struct ibv_qp_init_attr *init)
 {
+	const struct stub_qp *stub = (const struct stub_qp *)qp;
+
 	(void)mask;
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
 	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->dest_qp_num = stub->dest_qp_num;
+	attr->rq_psn = stub->rq_psn;
+	attr->sq_psn = stub->sq_psn;
 	return 0;
 }
 

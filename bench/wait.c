@@ -87,12 +87,15 @@ static const struct bench_side sides[] = {
 };
 
 static const struct bench_goal goals[] = {
-	{ OURS, BENCH_RANK_CPU, PLAIN, 100, 10000, 0, 1 / 5.0,
-	  "a fifth of the ranks' CPU from 0.1 s on" },
-	{ OURS, BENCH_SERVER_CPU, PLAIN, 100, 10000, 0, 1 / 3.0,
-	  "a third of the server's CPU from 0.1 s on" },
-	{ OURS, BENCH_TIME, NULL, 1, 10, 0, 1, "a delay of 1 ms after a wait of 10 ms" },
-	{ OURS, BENCH_TIME, NULL, 1, 10000, 0, 7, "a delay of 7 ms after any wait" },
+	{ BENCH_GUARD, OURS, BENCH_RANK_CPU, PLAIN, 100, 100, 0, 1 / 6.0 },
+	{ BENCH_GUARD, OURS, BENCH_RANK_CPU, PLAIN, 1000, 10000, 0, 1 / 11.0 },
+	{ BENCH_GUARD, OURS, BENCH_KEYS, PLAIN, 100, 100, 0, 0.27 },
+	{ BENCH_GUARD, OURS, BENCH_KEYS, PLAIN, 1000, 10000, 0, 0.072 },
+	{ BENCH_GUARD, OURS, BENCH_TIME, PLAIN, 1, 1, 0, 1.6 },
+	{ BENCH_GUARD, OURS, BENCH_TIME, PLAIN, 10, 10, 0, 5.4 },
+	{ BENCH_GUARD, OURS, BENCH_TIME, PLAIN, 100, 10000, 0, 17 },
+	{ BENCH_AIM, OURS, BENCH_TIME, NULL, 1, 10, 0, 1 },
+	{ BENCH_AIM, OURS, BENCH_TIME, NULL, 100, 10000, 0, 7 },
 	{ .side = NULL }
 };
 
