@@ -4,6 +4,8 @@
 # afterwards.  bash 4.2 (CentOS 7) is enough.
 
 set -euo pipefail
+# Scripts read the words of other tools, which translate them in other locales.
+export LC_ALL=C
 # configure and libtool would choose bash, which takes twice as long as Debian's sh.
 export CONFIG_SHELL=/bin/sh
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,6 +15,18 @@ news=			# "yes" after packages were installed: configure may find more now
 
 say() { printf '== %s\n' "$*"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# configure would refuse these paths, but only after minutes of installing packages.
+for path in "$top" "$build"; do
+	case $path in
+	*[[:space:]\\\"\'\#\$\&\`]*)
+		die "the path '$path' has a blank or one of \\ \" ' # \$ & \`, which configure and make" \
+			"cannot handle: use another folder, such as ~/libhartebeest" ;;
+	esac
+done
+
+# cron(8) and some containers set no HOME, where the caches are.
+export HOME=${HOME:-$(getent passwd "$(id -u)" | cut -d : -f 6)}
 
 as_root() {
 	if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -61,6 +75,19 @@ apt_get() {
 	done
 }
 
+# Programs start the servers that they need.  Packages of daemons would start them now (memcached on
+# port 11211, munge, slurmd) and at each boot.
+apt_install_quietly() (
+	local policy=${BEEST_POLICY:-/usr/sbin/policy-rc.d} units
+	if [ ! -e "$policy" ]; then
+		trap 'as_root rm -f "$policy"' EXIT
+		as_root sh -c 'printf "#!/bin/sh\nexit 101\n" >"$1" && chmod 755 "$1"' - "$policy"
+	fi
+	apt_get install -y --no-install-recommends "$@"
+	units=$(dpkg -L "$@" 2>/dev/null | sed -n 's,.*/systemd/system/\([^/@]*\.service\)$,\1,p')
+	[ -z "$units" ] || ! command -v systemctl >/dev/null || as_root systemctl -q disable $units
+)
+
 apt_install() {
 	local missing
 	missing=$(missing_debs "$@")
@@ -68,7 +95,7 @@ apt_install() {
 	say "installing:" $missing
 	news=yes
 	apt_get update
-	apt_get install -y --no-install-recommends $missing
+	apt_install_quietly $missing
 }
 
 # prepare PURPOSE...: installs the packages of these purposes that are missing
