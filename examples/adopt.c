@@ -43,7 +43,7 @@ int main(void)
 	try(hartebeest_qp_adopt(hb, "qp", self.qp));
 	try(hartebeest_qp_refill_set(hb, "qp", refill, &self));
 
-	hartebeest_pair_preset(&pair);
+	hartebeest_pair_init(&pair);
 	pair.qp = "qp";
 	pair.key = keys[rank % 2];
 	pair.peer_key = keys[!(rank % 2)];

@@ -8,7 +8,7 @@
  * HARTEBEEST_NID=0 and so on.  HARTEBEEST_EXC_IP_PORT=host:port names a Memcached server.
  *
  * The first rank owns the memory and has a queue pair to each rank, including itself, since
- * atomics of the device are atomic among each other, but not with those of the processor.  All
+ * the device's atomics are atomic among each other, but not with those of the processor.  All
  * ranks draw tickets by FETCH AND ADD, and change an account under a lock by COMPARE AND SWAP.
  */
 #include <inttypes.h>
@@ -53,13 +53,13 @@ static int try(int ret)
 
 static void create_qp(const char *name, struct ibv_qp **qp)
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_qp_attr attr;
 
-	hartebeest_qp_request_preset(&request);
-	request.pd = "pd";
-	request.send_cq = "cq";
-	request.type = IBV_QPT_RC;
-	try(hartebeest_qp_create(self.hb, name, &request, qp));
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = "pd";
+	attr.send_cq = "cq";
+	attr.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(self.hb, name, &attr, qp));
 }
 
 struct ends {
@@ -83,14 +83,14 @@ static void connect(void)
 		snprintf(ends[i].peer_key, sizeof(ends[i].peer_key), "%s-%d", i ? "of" : "for",
 			 rank);
 		create_qp(ends[i].key, i ? NULL : &self.qp);
-		hartebeest_pair_preset(&pairs[i]);
+		hartebeest_pair_init(&pairs[i]);
 		pairs[i].qp = ends[i].key;
 		pairs[i].key = ends[i].key;
 		pairs[i].peer_key = ends[i].peer_key;
 		pairs[i].offer = offer;
-		pairs[i].offered = i > 0;
+		pairs[i].offer_count = i > 0;
 		pairs[i].regions = &self.shared;
-		pairs[i].room = i == 0;
+		pairs[i].region_room = i == 0;
 	}
 	try(hartebeest_pairs_connect(self.hb, pairs, (size_t)count, 0));
 	free(pairs);
@@ -167,6 +167,7 @@ static void deposit(uint64_t amount)
 
 int main(void)
 {
+	struct hartebeest_mr_attr mr_attr;
 	int i, access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			IBV_ACCESS_REMOTE_ATOMIC;
 	uint64_t ticket, former = 0;
@@ -176,13 +177,17 @@ int main(void)
 	self.rank = try(hartebeest_rank(self.hb));
 	self.owner = try(hartebeest_participant(self.hb, 0));
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
-	try(hartebeest_cq_create(self.hb, "cq", 0, 0, &self.cq));
-	try(hartebeest_mr_create(self.hb, "word", "pd", sizeof(*self.word), IBV_ACCESS_LOCAL_WRITE,
-				 &self.mr));
+	try(hartebeest_cq_create(self.hb, "cq", NULL, &self.cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = sizeof(*self.word);
+	mr_attr.access = IBV_ACCESS_LOCAL_WRITE;
+	try(hartebeest_mr_create(self.hb, "word", &mr_attr, &self.mr));
 	self.word = self.mr->addr;
+	mr_attr.length = sizeof(struct shared);
+	mr_attr.access = access;
 	if (self.rank == self.owner)
-		try(hartebeest_mr_create(self.hb, "shared", "pd", sizeof(struct shared), access,
-					 &shared));
+		try(hartebeest_mr_create(self.hb, "shared", &mr_attr, &shared));
 	connect();
 
 	for (i = 0; i < TICKETS; i++) {

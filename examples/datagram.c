@@ -32,7 +32,7 @@ struct arrival {
 	struct greeting greeting;
 };
 
-/* The region: the own greeting, and room for those of others. */
+/* The region: this rank's greeting, and room for those of others. */
 struct memory {
 	struct greeting own;
 	struct arrival arrivals[RECEIVES];
@@ -48,7 +48,7 @@ static struct {
 	struct peer {
 		int rank, heard;
 		char key[16];
-		struct hartebeest_address address;
+		struct hartebeest_ud_address address;
 	} *peer;
 	int pending;			/* sends not completed yet */
 } self;
@@ -82,20 +82,27 @@ static int refill(void *data, struct ibv_qp *qp)
 
 static void create(void)
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_cq_attr cq_attr;
+	struct hartebeest_qp_attr attr;
 
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
-	try(hartebeest_cq_create(self.hb, "cq", RECEIVES + self.peers, 0, &self.cq));
-	try(hartebeest_mr_create(self.hb, "mr", "pd", sizeof(*self.memory), IBV_ACCESS_LOCAL_WRITE,
-				 &self.mr));
+	hartebeest_cq_attr_init(&cq_attr);
+	cq_attr.depth = RECEIVES + (uint32_t)self.peers;
+	try(hartebeest_cq_create(self.hb, "cq", &cq_attr, &self.cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = sizeof(*self.memory);
+	mr_attr.access = IBV_ACCESS_LOCAL_WRITE;
+	try(hartebeest_mr_create(self.hb, "mr", &mr_attr, &self.mr));
 	self.memory = self.mr->addr;
-	hartebeest_qp_request_preset(&request);
-	request.pd = "pd";
-	request.send_cq = "cq";
-	request.type = IBV_QPT_UD;
-	request.cap.max_send_wr = (uint32_t)self.peers;
-	request.cap.max_recv_wr = RECEIVES;
-	try(hartebeest_qp_create(self.hb, "qp", &request, &self.qp));
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = "pd";
+	attr.send_cq = "cq";
+	attr.type = IBV_QPT_UD;
+	attr.cap.max_send_wr = (uint32_t)self.peers;
+	attr.cap.max_recv_wr = RECEIVES;
+	try(hartebeest_qp_create(self.hb, "qp", &attr, &self.qp));
 	try(hartebeest_qp_refill_set(self.hb, "qp", refill, NULL));
 }
 
@@ -128,20 +135,21 @@ static void connect(void)
 		exit(EXIT_FAILURE);
 	snprintf(own, sizeof(own), "%d", self.rank);
 	for (i = 0; i < self.peers; i++) {
-		hartebeest_pair_preset(&pairs[i]);
+		hartebeest_pair_init(&pairs[i]);
 		pairs[i].qp = "qp";
 		pairs[i].key = own;
 		pairs[i].peer_key = self.peer[i].key;
 	}
 	try(hartebeest_pairs_connect(self.hb, pairs, (size_t)self.peers, 0));
 	for (i = 0; i < self.peers; i++)
-		try(hartebeest_qp_address(self.hb, "qp", self.peer[i].key, &self.peer[i].address));
+		try(hartebeest_qp_ud_address(self.hb, "qp", self.peer[i].key,
+					     &self.peer[i].address));
 	free(pairs);
 }
 
 static void greet_all(void)
 {
-	const struct hartebeest_address *to;
+	const struct hartebeest_ud_address *to;
 	int i, ret;
 
 	for (i = 0; i < self.peers; i++) {

@@ -49,18 +49,21 @@ static int refill(void *data, struct ibv_qp *own)
 static void connect(int rank)
 {
 	static const char *const keys[] = { "left", "right" };
-	struct hartebeest_qp_request request;
+	struct hartebeest_cq_attr cq_attr;
+	struct hartebeest_qp_attr attr;
 	struct hartebeest_pair pair;
 
 	try(hartebeest_pd_create(hb, "pd", NULL));
-	try(hartebeest_cq_create(hb, "cq", 0, HARTEBEEST_CQ_CHANNEL, &cq));
-	hartebeest_qp_request_preset(&request);
-	request.pd = "pd";
-	request.send_cq = "cq";
-	request.type = IBV_QPT_RC;
-	try(hartebeest_qp_create(hb, "qp", &request, &qp));
+	hartebeest_cq_attr_init(&cq_attr);
+	cq_attr.flags = HARTEBEEST_CQ_CHANNEL;
+	try(hartebeest_cq_create(hb, "cq", &cq_attr, &cq));
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = "pd";
+	attr.send_cq = "cq";
+	attr.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(hb, "qp", &attr, &qp));
 	try(hartebeest_qp_refill_set(hb, "qp", refill, NULL));
-	hartebeest_pair_preset(&pair);
+	hartebeest_pair_init(&pair);
 	pair.qp = "qp";
 	pair.key = keys[rank];
 	pair.peer_key = keys[!rank];

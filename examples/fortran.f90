@@ -22,7 +22,9 @@ program fortran
   type(ibv_mr), pointer :: region
   real(c_double), pointer :: numbers(:)
   type(hartebeest_remote_mr), target :: there(1)
-  type(hartebeest_qp_request) :: request
+  type(hartebeest_cq_attr) :: cq_attr
+  type(hartebeest_mr_attr) :: mr_attr
+  type(hartebeest_qp_attr) :: qp_attr
   type(hartebeest_pair) :: pairs(1)
 
   call check(hartebeest_open(hb, c_null_ptr))
@@ -31,30 +33,36 @@ program fortran
   peer = merge('b', 'a', hartebeest_rank(hb) == 0) // c_null_char
 
   call check(hartebeest_pd_create(hb, pd_name, pd))
-  call check(hartebeest_cq_create(hb, cq_name, 0, hartebeest_cq_channel, cq))
-  call check(hartebeest_mr_create(hb, mr_name, pd_name, room, access, mr))
-  call hartebeest_qp_request_preset(request)
-  request%pd = c_loc(pd_name(1:1))
-  request%send_cq = c_loc(cq_name(1:1))
-  request%type = ibv_qpt_rc
-  call check(hartebeest_qp_create(hb, qp_name, request, qp))
+  call hartebeest_cq_attr_init(cq_attr)
+  cq_attr%flags = hartebeest_cq_channel
+  call check(hartebeest_cq_create(hb, cq_name, cq_attr, cq))
+  call hartebeest_mr_attr_init(mr_attr)
+  mr_attr%pd = c_loc(pd_name(1:1))
+  mr_attr%length = room
+  mr_attr%access = access
+  call check(hartebeest_mr_create(hb, mr_name, mr_attr, mr))
+  call hartebeest_qp_attr_init(qp_attr)
+  qp_attr%pd = c_loc(pd_name(1:1))
+  qp_attr%send_cq = c_loc(cq_name(1:1))
+  qp_attr%type = ibv_qpt_rc
+  call check(hartebeest_qp_create(hb, qp_name, qp_attr, qp))
   call c_f_pointer(mr, region)
   call c_f_pointer(region%addr, numbers, [room / 8])
 
   offer(1) = c_loc(mr_name(1:1))
-  call hartebeest_pair_preset(pairs(1))
+  call hartebeest_pair_init(pairs(1))
   pairs(1)%qp = c_loc(qp_name(1:1))
   pairs(1)%key = c_loc(me(1:1))
   pairs(1)%peer_key = c_loc(peer(1:1))
   pairs(1)%offer = c_loc(offer)
-  pairs(1)%offered = 1
+  pairs(1)%offer_count = 1
   pairs(1)%regions = c_loc(there)
-  pairs(1)%room = 1
-  call check(hartebeest_pairs_connect(hb, pairs, 1_c_size_t, hartebeest_preset))
+  pairs(1)%region_room = 1
+  call check(hartebeest_pairs_connect(hb, pairs, 1_c_size_t, hartebeest_default))
 
   numbers(1:3) = [1.5d0, 2.5d0, 3.5d0] + hartebeest_rank(hb)
   call write_there(24, there(1)%address + room / 2)
-  call check(hartebeest_barrier(hb, hartebeest_c_string('written'), hartebeest_preset))
+  call check(hartebeest_barrier(hb, hartebeest_c_string('written'), hartebeest_default))
   print '(3a, 3f4.1)', 'rank ', me(1:1), ' reads:', numbers(room / 16 + 1 : room / 16 + 3)
   call check(hartebeest_close(hb))
 
@@ -69,7 +77,7 @@ contains
 
     if (hartebeest_post_write(qp, region%addr, int(length, c_int32_t), region%lkey, address, &
          there(1)%rkey, 1_c_int64_t, ibv_send_signaled) < 0) stop 'posting failed'
-    call check(hartebeest_cq_wait(hb, cq, 1, wc, hartebeest_preset))
+    call check(hartebeest_cq_wait(hb, cq, 1, wc, hartebeest_default))
     if (wc(1)%status == ibv_wc_success) return
     call check(hartebeest_completion_text(hb, wc(1), text, size(text, kind=c_size_t)))
     print '(a)', hartebeest_fortran_string(text)

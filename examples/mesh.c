@@ -46,24 +46,28 @@ int main(void)
 {
 	const char *const regions[] = { "inbox" };
 	struct hartebeest_mesh_attr attr;
+	struct hartebeest_mr_attr mr_attr;
 	struct hartebeest_mesh_stats stats;
 	struct hartebeest_context *hb;
 	struct hartebeest_mesh *mesh;
 	struct ibv_mr *mr;
 	uint64_t *slots;
-	int rank, size, place = 0, id, i;
+	int rank, size, place, id, i;
 
 	if (hartebeest_open(&hb, NULL) < 0 || (rank = hartebeest_rank(hb)) < 0 ||
 	    (size = hartebeest_size(hb)) < 0)
 		return die();
 	/* A slot for each rank, and one more to send from. */
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = ((size_t)size + 1) * sizeof(*slots);
+	mr_attr.access = ACCESS;
 	if (hartebeest_pd_create(hb, "pd", NULL) < 0 ||
-	    hartebeest_mr_create(hb, "inbox", "pd", ((size_t)size + 1) * sizeof(*slots), ACCESS,
-				 &mr) < 0)
+	    hartebeest_mr_create(hb, "inbox", &mr_attr, &mr) < 0)
 		return die();
 	slots = mr->addr;
 
-	hartebeest_mesh_attr_preset(&attr);
+	hartebeest_mesh_attr_init(&attr);
 	attr.pd = "pd";
 	attr.regions = regions;
 	attr.region_count = 1;
@@ -71,8 +75,7 @@ int main(void)
 		return die();
 
 	slots[size] = (uint64_t)rank * (uint64_t)rank;
-	while (hartebeest_participant(hb, place) != rank)
-		place++;
+	place = hartebeest_position(hb, rank);
 	slots[place] = slots[size];
 	for (i = 0; i < size; i++) {
 		id = hartebeest_participant(hb, i);

@@ -19,13 +19,13 @@ program message
   if (rank == 0) then
      values = [1.5d0, 2.5d0, 3.5d0]
      call check(hartebeest_msg_push(hb, hartebeest_c_string('values'), c_loc(values), &
-          c_sizeof(values), hartebeest_preset))
+          c_sizeof(values), hartebeest_default))
   else
      call check(hartebeest_msg_wait(hb, hartebeest_c_string('values'), c_loc(values), &
           c_sizeof(values), length, &
-          hartebeest_preset))
+          hartebeest_default))
   end if
-  call check(hartebeest_barrier(hb, hartebeest_c_string('read'), hartebeest_preset))
+  call check(hartebeest_barrier(hb, hartebeest_c_string('read'), hartebeest_default))
   print '(a, i0, a, i0, a, 3f4.1)', 'rank ', rank, ' of ', hartebeest_size(hb), ':', values
   call check(hartebeest_close(hb))
 

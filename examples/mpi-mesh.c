@@ -37,6 +37,7 @@ int main(int argc, char **argv)
 {
 	const char *const regions[] = { "mr" };
 	MPI_Comm comm = MPI_COMM_WORLD;
+	struct hartebeest_mr_attr mr_attr;
 	struct hartebeest_mesh_attr attr;
 	struct hartebeest_remote_mr there;
 	struct hartebeest_context *hb;
@@ -50,9 +51,13 @@ int main(int argc, char **argv)
 	MPI_Comm_size(comm, &size);
 	check(hartebeest_open(&hb, NULL));
 	check(hartebeest_pd_create(hb, "pd", NULL));
-	check(hartebeest_mr_create(hb, "mr", "pd", 4096, ACCESS, &mr));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = 4096;
+	mr_attr.access = ACCESS;
+	check(hartebeest_mr_create(hb, "mr", &mr_attr, &mr));
 
-	hartebeest_mesh_attr_preset(&attr);
+	hartebeest_mesh_attr_init(&attr);
 	attr.pd = "pd";
 	attr.regions = regions;
 	attr.region_count = 1;

@@ -55,23 +55,24 @@ static struct hartebeest_context *open_as_mpi_says(void)
 static void prepare(struct hartebeest_context *hb, struct hartebeest_pair *pair,
 		    const char *name, const char *own_key, const char *peer_key)
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_qp_attr attr;
 
-	hartebeest_pair_preset(pair);
+	hartebeest_pair_init(pair);
 	pair->qp = name;
 	pair->key = own_key;
 	pair->peer_key = peer_key;
-	hartebeest_qp_request_preset(&request);
-	request.pd = "pd";
-	request.send_cq = "cq";
-	request.type = IBV_QPT_RC;
-	try(hartebeest_qp_create(hb, name, &request, NULL));
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = "pd";
+	attr.send_cq = "cq";
+	attr.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(hb, name, &attr, NULL));
 }
 
 static int ring(struct hartebeest_context *hb)
 {
 	int next = (rank + 1) % size, previous = (rank + size - 1) % size;
 	char out[32], in[32], next_in[32], previous_out[32];
+	struct hartebeest_mr_attr mr_attr;
 	struct hartebeest_remote_mr there;
 	struct hartebeest_pair pairs[2];
 	const char *offer[] = { "mr" };
@@ -86,14 +87,18 @@ static int ring(struct hartebeest_context *hb)
 	snprintf(next_in, sizeof(next_in), "in-of-%d", next);
 	snprintf(previous_out, sizeof(previous_out), "out-of-%d", previous);
 	try(hartebeest_pd_create(hb, "pd", NULL));
-	try(hartebeest_cq_create(hb, "cq", 0, 0, &cq));
-	try(hartebeest_mr_create(hb, "mr", "pd", 4096, ACCESS, &mr));
+	try(hartebeest_cq_create(hb, "cq", NULL, &cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = 4096;
+	mr_attr.access = ACCESS;
+	try(hartebeest_mr_create(hb, "mr", &mr_attr, &mr));
 	prepare(hb, &pairs[0], "out", out, next_in);
 	prepare(hb, &pairs[1], "in", in, previous_out);
 	pairs[0].regions = &there;
-	pairs[0].room = 1;
+	pairs[0].region_room = 1;
 	pairs[1].offer = offer;
-	pairs[1].offered = 1;
+	pairs[1].offer_count = 1;
 	try(hartebeest_pairs_connect(hb, pairs, 2, 0));
 
 	numbers = mr->addr;

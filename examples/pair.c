@@ -92,16 +92,21 @@ static int post_receive(void *data, struct ibv_qp *qp)
 static void create(void)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	struct hartebeest_qp_request request;
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_qp_attr attr;
 
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
-	try(hartebeest_cq_create(self.hb, "cq", 0, 0, &self.cq));
-	try(hartebeest_mr_create(self.hb, "mr", "pd", BUFFER, access, &self.mr));
-	hartebeest_qp_request_preset(&request);
-	request.pd = "pd";
-	request.send_cq = "cq";
-	request.type = IBV_QPT_RC;
-	try(hartebeest_qp_create(self.hb, "qp", &request, &self.qp));
+	try(hartebeest_cq_create(self.hb, "cq", NULL, &self.cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = BUFFER;
+	mr_attr.access = access;
+	try(hartebeest_mr_create(self.hb, "mr", &mr_attr, &self.mr));
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = "pd";
+	attr.send_cq = "cq";
+	attr.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(self.hb, "qp", &attr, &self.qp));
 	try(hartebeest_qp_refill_set(self.hb, "qp", post_receive, NULL));
 }
 
@@ -112,16 +117,16 @@ static void connect(void)
 	struct hartebeest_pair pair;
 	char who[256];
 
-	hartebeest_pair_preset(&pair);
+	hartebeest_pair_init(&pair);
 	pair.qp = "qp";
 	pair.key = self.me;
 	pair.peer_key = self.peer;
 	pair.offer = offer;
-	pair.offered = 1;
+	pair.offer_count = 1;
 	pair.regions = &self.there;
-	pair.room = 1;
+	pair.region_room = 1;
 	try(hartebeest_pairs_connect(self.hb, &pair, 1, 0));
-	try(hartebeest_peer_text(self.hb, self.peer, who, sizeof(who)));
+	try(hartebeest_peer_text(self.hb, self.peer, who, sizeof(who), 0));
 	say("pushed qp '%s': QP %u, offering rkey 0x%x", self.me, self.qp->qp_num, self.mr->rkey);
 	say("fetched qp '%s': QP %u, of %s", self.peer, pair.peer.qp_num, who);
 	say("RESET -> INIT -> RTR -> RTS, confirmed by the peer, which offers rkey 0x%x",

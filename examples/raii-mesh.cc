@@ -43,13 +43,13 @@ static void square()
 	/* A slot for each rank, and one more to send from. */
 	const hartebeest::memory_region inbox(pd, "inbox", (count + 1) * 8, access_flags);
 	uint64_t *const slots = inbox.data<uint64_t>();
-	hartebeest::mesh_request request;
+	hartebeest::mesh_attr attr;
 	size_t own = 0;
 
-	request.use(pd);
-	request.use(cq);
-	request.offer(inbox);
-	hartebeest::mesh mesh(context, "all", request);
+	attr.use(pd);
+	attr.use(cq);
+	attr.offer(inbox);
+	hartebeest::mesh mesh(context, "all", attr);
 
 	while (context.participant(static_cast<int>(own)) != rank)
 		own++;

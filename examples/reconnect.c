@@ -53,18 +53,22 @@ static int refill(void *data, struct ibv_qp *qp)
 
 static void create(void)
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_qp_attr attr;
 
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
-	try(hartebeest_cq_create(self.hb, "cq", 0, 0, &self.cq));
-	try(hartebeest_mr_create(self.hb, "mr", "pd", 2 * sizeof(uint32_t), IBV_ACCESS_LOCAL_WRITE,
-				 &self.mr));
+	try(hartebeest_cq_create(self.hb, "cq", NULL, &self.cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = 2 * sizeof(uint32_t);
+	mr_attr.access = IBV_ACCESS_LOCAL_WRITE;
+	try(hartebeest_mr_create(self.hb, "mr", &mr_attr, &self.mr));
 	self.numbers = self.mr->addr;
-	hartebeest_qp_request_preset(&request);
-	request.pd = "pd";
-	request.send_cq = "cq";
-	request.type = IBV_QPT_RC;
-	try(hartebeest_qp_create(self.hb, "qp", &request, &self.qp));
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = "pd";
+	attr.send_cq = "cq";
+	attr.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(self.hb, "qp", &attr, &self.qp));
 	try(hartebeest_qp_refill_set(self.hb, "qp", refill, NULL));
 }
 
@@ -77,12 +81,12 @@ static void connect(void)
 	struct hartebeest_pair pair;
 	char who[256];
 
-	hartebeest_pair_preset(&pair);
+	hartebeest_pair_init(&pair);
 	pair.qp = "qp";
 	pair.key = self.me;
 	pair.peer_key = self.peer;
-	try(hartebeest_pairs_connect(self.hb, &pair, 1, INT64_MAX));
-	try(hartebeest_peer_text(self.hb, self.peer, who, sizeof(who)));
+	try(hartebeest_pairs_connect(self.hb, &pair, 1, HARTEBEEST_FOREVER));
+	try(hartebeest_peer_text(self.hb, self.peer, who, sizeof(who), 0));
 	printf("connected to %s\n", who);
 }
 
@@ -97,7 +101,8 @@ static int exchange(void)
 		return 0;
 	while (!sent || !came) {
 		ret = hartebeest_poll_until(self.cq, 1, &wc, hartebeest_clock() + SECOND);
-		if (ret != 1 && try(hartebeest_qp_follow(self.hb, "qp", self.peer, NULL)) == 1)
+		if (ret != 1 && try(hartebeest_qp_follow(self.hb, "qp", self.peer, NULL,
+						 HARTEBEEST_ONCE)) == 1)
 			return 0;
 		if (ret != 1 || wc.wr_id != self.life)
 			continue;

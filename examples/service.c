@@ -70,26 +70,34 @@ static int try(int ret)
 /* Notices a dead peer after seven tries of 0.5 s; Soft-RoCE treats a count of 7 as endless. */
 static void start(size_t bytes, int access)
 {
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_cq_attr cq_attr;
 	const char *options[] = { "qp_attr.retry_cnt=6", "qp_attr.timeout=17", NULL };
 
 	try(hartebeest_open(&self.hb, options));
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
-	try(hartebeest_cq_create(self.hb, "cq", CLIENTS, 0, &self.cq));
-	try(hartebeest_mr_create(self.hb, "mr", "pd", bytes, access, &self.mr));
+	hartebeest_cq_attr_init(&cq_attr);
+	cq_attr.depth = CLIENTS;
+	try(hartebeest_cq_create(self.hb, "cq", &cq_attr, &self.cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = bytes;
+	mr_attr.access = access;
+	try(hartebeest_mr_create(self.hb, "mr", &mr_attr, &self.mr));
 }
 
 /* A queue pair for a request; both ends do the same. */
 static void prepare(struct hartebeest_pair *pair, const char *name,
-		    const struct hartebeest_request *request, struct ibv_qp **qp)
+		    const struct hartebeest_client *request, struct ibv_qp **qp)
 {
-	struct hartebeest_qp_request wanted;
+	struct hartebeest_qp_attr wanted;
 
-	hartebeest_qp_request_preset(&wanted);
+	hartebeest_qp_attr_init(&wanted);
 	wanted.pd = "pd";
 	wanted.send_cq = "cq";
 	wanted.type = IBV_QPT_RC;
 	try(hartebeest_qp_create(self.hb, name, &wanted, qp));
-	hartebeest_pair_preset(pair);
+	hartebeest_pair_init(pair);
 	pair->qp = name;
 	pair->key = request->key;
 	pair->peer_key = request->peer_key;
@@ -99,9 +107,9 @@ static void prepare(struct hartebeest_pair *pair, const char *name,
 
 static struct client {
 	enum { FREE, ASKED, CONNECTED } state;
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	struct hartebeest_pair pair;
-	char name[24];
+	char name[48];
 	struct ibv_qp *qp;
 	int64_t since;			/* it asked, or was last checked */
 	int pinged;
@@ -124,7 +132,7 @@ static void forget(struct client *client, const char *why)
 	client->state = FREE;
 }
 
-static void welcome(const struct hartebeest_request *request)
+static void welcome(const struct hartebeest_client *request)
 {
 	static const char *const offer[] = { "mr" };
 	struct client *client = clients;
@@ -139,10 +147,12 @@ static void welcome(const struct hartebeest_request *request)
 	say("client %" PRIu64 " %s: pid %" PRIu32 " on %s", request->number,
 	    request->again ? "is still there" : "asks", request->pid, request->host);
 	client->request = *request;
-	snprintf(client->name, sizeof(client->name), "to %" PRIu64, request->number);
+	/* Each client counts its own requests. */
+	snprintf(client->name, sizeof(client->name), "to %" PRIx64 "-%" PRIu64, request->context,
+		 request->number);
 	prepare(&client->pair, client->name, &client->request, &client->qp);
 	client->pair.offer = offer;
-	client->pair.offered = 1;
+	client->pair.offer_count = 1;
 	client->state = ASKED;
 	client->since = hartebeest_clock();
 	client->pinged = 0;
@@ -187,7 +197,7 @@ static void look_after(void)
 			continue;
 		client->since = now;
 		if (hartebeest_qp_follow(self.hb, client->name, client->pair.peer_key,
-					 NULL) == -ESHUTDOWN)
+					 NULL, HARTEBEEST_ONCE) == -ESHUTDOWN)
 			forget(client, "has left");
 		else if (!client->pinged)
 			client->pinged = hartebeest_post_write(client->qp, self.mr->addr, 0,
@@ -209,7 +219,7 @@ static void look_after(void)
 static void serve(void)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	int ret;
 
 	signal(SIGINT, stop);
@@ -236,7 +246,7 @@ static void serve(void)
 /* ------------------------------------------------------------------- a client --- */
 
 static struct {
-	struct hartebeest_request request;
+	struct hartebeest_client request;
 	struct hartebeest_pair pair;
 	struct hartebeest_remote_mr table;
 	struct ibv_qp *qp;
@@ -247,7 +257,7 @@ static void ask(void)
 	try(hartebeest_service_request(self.hb, SERVICE, NULL, 0, &here.request, 0));
 	prepare(&here.pair, "to the server", &here.request, &here.qp);
 	here.pair.regions = &here.table;
-	here.pair.room = 1;
+	here.pair.region_room = 1;
 }
 
 /*
@@ -258,7 +268,7 @@ static void join(void)
 {
 	while (hartebeest_pairs_connect(self.hb, &here.pair, 1,
 					hartebeest_clock() + PATIENCE) < 0) {
-		say("asking anew: %s", here.pair.reason);
+		say("asking again: %s", here.pair.reason);
 		try(hartebeest_service_leave(self.hb, SERVICE, &here.request));
 		try(hartebeest_qp_destroy(self.hb, "to the server"));
 		ask();

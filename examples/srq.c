@@ -58,29 +58,30 @@ static struct ibv_wc completion(void)
 /* "0-3" is the queue pair of rank 0 to rank 3, under that name and key. */
 static struct ibv_qp *create_qp(const char *srq, int from, int to, char name[2][32])
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_qp_attr attr;
 	struct ibv_qp *qp;
 
 	snprintf(name[0], 32, "%d-%d", from, to);
 	snprintf(name[1], 32, "%d-%d", to, from);
-	hartebeest_qp_request_preset(&request);
-	request.pd = "pd";
-	request.send_cq = "cq";
-	request.srq = srq;
-	request.type = IBV_QPT_RC;
-	try(hartebeest_qp_create(hb, name[0], &request, &qp));
+	hartebeest_qp_attr_init(&attr);
+	attr.pd = "pd";
+	attr.send_cq = "cq";
+	attr.srq = srq;
+	attr.type = IBV_QPT_RC;
+	try(hartebeest_qp_create(hb, name[0], &attr, &qp));
 	return qp;
 }
 
 static void fill_pair(struct hartebeest_pair *pair, char name[2][32])
 {
-	hartebeest_pair_preset(pair);
+	hartebeest_pair_init(pair);
 	pair->qp = pair->key = name[0];
 	pair->peer_key = name[1];
 }
 
 static void serve(int size)
 {
+	struct hartebeest_srq_attr srq_attr;
 	struct hartebeest_pair *pairs = calloc((size_t)size, sizeof(*pairs));
 	struct ibv_qp **qp = calloc((size_t)size, sizeof(struct ibv_qp *));
 	int *count = calloc((size_t)size, sizeof(*count));
@@ -89,7 +90,11 @@ static void serve(int size)
 	struct ibv_srq *srq;
 	struct ibv_wc wc;
 
-	try(hartebeest_srq_create(hb, "receives", "pd", RECEIVES, 1, &srq));
+	hartebeest_srq_attr_init(&srq_attr);
+	srq_attr.pd = "pd";
+	srq_attr.max_wr = RECEIVES;
+	srq_attr.max_sge = 1;
+	try(hartebeest_srq_create(hb, "receives", &srq_attr, &srq));
 	for (i = 0; i < RECEIVES; i++)
 		posted(hartebeest_post_srq_recv(srq, (char *)mr->addr + i * SIZE, SIZE, mr->lkey,
 						(uint64_t)i));
@@ -135,14 +140,22 @@ static void send_all(int rank)
 
 int main(void)
 {
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_cq_attr cq_attr;
 	int rank, size;
 
 	try(hartebeest_open(&hb, NULL));
 	rank = try(hartebeest_rank(hb));
 	size = try(hartebeest_size(hb));
 	try(hartebeest_pd_create(hb, "pd", NULL));
-	try(hartebeest_cq_create(hb, "cq", 0, HARTEBEEST_CQ_CHANNEL, &cq));
-	try(hartebeest_mr_create(hb, "mr", "pd", RECEIVES * SIZE, IBV_ACCESS_LOCAL_WRITE, &mr));
+	hartebeest_cq_attr_init(&cq_attr);
+	cq_attr.flags = HARTEBEEST_CQ_CHANNEL;
+	try(hartebeest_cq_create(hb, "cq", &cq_attr, &cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = RECEIVES * SIZE;
+	mr_attr.access = IBV_ACCESS_LOCAL_WRITE;
+	try(hartebeest_mr_create(hb, "mr", &mr_attr, &mr));
 	if (rank == 0)
 		serve(size);
 	else

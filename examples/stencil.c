@@ -62,8 +62,7 @@ static void find_place(void)
 {
 	int size = try(hartebeest_size(self.hb)), rank = try(hartebeest_rank(self.hb));
 
-	while (try(hartebeest_participant(self.hb, self.position)) != rank)
-		self.position++;
+	self.position = try(hartebeest_position(self.hb, rank));
 	for (self.height = 1; self.height * self.height <= size; self.height++)
 		if (size % self.height == 0)
 			self.width = size / self.height;
@@ -93,19 +92,24 @@ static int refill(void *data, struct ibv_qp *qp)
 
 static void create(void)
 {
-	struct hartebeest_qp_request request;
+	struct hartebeest_mr_attr mr_attr;
+	struct hartebeest_qp_attr attr;
 	int i;
 
 	try(hartebeest_pd_create(self.hb, "pd", NULL));
-	try(hartebeest_cq_create(self.hb, "cq", 0, 0, &self.cq));
-	try(hartebeest_mr_create(self.hb, "edges", "pd", sizeof(*self.edges), ACCESS, &self.mr));
+	try(hartebeest_cq_create(self.hb, "cq", NULL, &self.cq));
+	hartebeest_mr_attr_init(&mr_attr);
+	mr_attr.pd = "pd";
+	mr_attr.length = sizeof(*self.edges);
+	mr_attr.access = ACCESS;
+	try(hartebeest_mr_create(self.hb, "edges", &mr_attr, &self.mr));
 	self.edges = self.mr->addr;
 	for (i = 0; i < DIRECTIONS; i++) {
-		hartebeest_qp_request_preset(&request);
-		request.pd = "pd";
-		request.send_cq = "cq";
-		request.type = IBV_QPT_RC;
-		try(hartebeest_qp_create(self.hb, names[i], &request, &self.qp[i]));
+		hartebeest_qp_attr_init(&attr);
+		attr.pd = "pd";
+		attr.send_cq = "cq";
+		attr.type = IBV_QPT_RC;
+		try(hartebeest_qp_create(self.hb, names[i], &attr, &self.qp[i]));
 		try(hartebeest_qp_refill_set(self.hb, names[i], refill, &self.qp[i]));
 	}
 }
@@ -122,14 +126,14 @@ static void connect(void)
 		snprintf(keys[i], sizeof(keys[i]), "%d/%s", hartebeest_rank(self.hb), names[i]);
 		snprintf(peer_keys[i], sizeof(peer_keys[i]), "%d/%s", neighbour(i),
 			 names[opposite[i]]);
-		hartebeest_pair_preset(&pairs[i]);
+		hartebeest_pair_init(&pairs[i]);
 		pairs[i].qp = names[i];
 		pairs[i].key = keys[i];
 		pairs[i].peer_key = peer_keys[i];
 		pairs[i].offer = offer;
-		pairs[i].offered = 1;
+		pairs[i].offer_count = 1;
 		pairs[i].regions = &self.there[i];
-		pairs[i].room = 1;
+		pairs[i].region_room = 1;
 	}
 	try(hartebeest_pairs_connect(self.hb, pairs, DIRECTIONS, 0));
 }

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+/* hartebeest.hh - where programs for the original look for it; the installed header of that name */
+#pragma GCC system_header	/* no warning that #include_next is an extension */
+#include_next <hartebeest.hh>
