@@ -394,25 +394,39 @@ static void add_message(struct beest_text *text, const struct records *records,
 		       record->record.size == 1 ? "" : "s");
 }
 
-static void add_barrier(struct beest_text *text, const struct records *records,
-			const struct records_record *record)
+static void add_strangers(struct beest_text *text, const struct beest_entry_reader *reader)
 {
-	struct beest_barrier_body body;
-
-	(void)records;
-	if (beest_record_barrier_decode(&record->record, &body) < 0)
-		beest_text_add(text, "unreadable");
-	else
-		beest_text_add(text, "%s, pass %" PRIu64,
-			       record->record.kind == BEEST_KIND_GATE ? "open" : "has come",
-			       body.pass);
+	if (reader->strangers)
+		beest_text_add(text, "; %zu entries of another secret or version",
+			       reader->strangers);
 }
 
-static bool is_list(const char *name)
+/* What the entries in a list of those who meet say together. */
+static void add_meeting(struct beest_text *text, const struct records *records,
+			const struct records_record *record)
 {
-	const char *last = strrchr(name, '/');
+	size_t counts[BEEST_BARRIER_REFUSES + 1] = { 0 };
+	struct beest_entry_reader reader;
+	struct beest_barrier_body body;
+	struct beest_record entry;
 
-	return strncmp(name, "service/", strlen("service/")) == 0 && strcmp(last, "/list") == 0;
+	beest_entry_read(&reader, records->seal, BEEST_KIND_BARRIER, record->key, record->bytes,
+			 record->size);
+	while (beest_entry_next(&reader, &entry) > 0)
+		if (beest_record_barrier_decode(&entry, &body) == 0 &&
+		    body.word < BEEST_COUNT(counts))
+			counts[body.word]++;
+	if (strcmp(strrchr(record->name, '/'), "/head") == 0)
+		beest_text_add(text, "list: %zu times, all ranks of a part had come",
+			       counts[BEEST_BARRIER_FULL]);
+	else
+		beest_text_add(text, "list: %zu times, a rank has come",
+			       counts[BEEST_BARRIER_COMES]);
+	if (counts[BEEST_BARRIER_PASSED])
+		beest_text_add(text, "; %zu have passed", counts[BEEST_BARRIER_PASSED]);
+	if (counts[BEEST_BARRIER_REFUSES])
+		beest_text_add(text, "; newcomers are refused");
+	add_strangers(text, &reader);
 }
 
 /* What the entries in the list of a service say together: who listens, and of how many requests. */
@@ -443,9 +457,7 @@ static void add_list(struct beest_text *text, const struct records *records,
 	beest_text_add(text, "%s; %zu have asked, %zu were accepted, %zu have ended",
 		       since ? " listens" : "no process listens", counts[BEEST_SERVICE_ASKS],
 		       counts[BEEST_SERVICE_HAD], counts[BEEST_SERVICE_ENDED]);
-	if (reader.strangers)
-		beest_text_add(text, "; %zu entries of another secret or version",
-			       reader.strangers);
+	add_strangers(text, &reader);
 }
 
 static void add_request(struct beest_text *text, const struct records *records,
@@ -472,8 +484,6 @@ static const struct kind {
 	{ BEEST_KIND_QP, add_qp },
 	{ BEEST_KIND_MR, add_mr },
 	{ BEEST_KIND_MESSAGE, add_message },
-	{ BEEST_KIND_BARRIER, add_barrier },
-	{ BEEST_KIND_GATE, add_barrier },
 	{ BEEST_KIND_REQUEST, add_request },
 };
 
@@ -482,20 +492,32 @@ static const struct plain {
 	const char *begin, *end, *words;
 	bool is_number;			/* a counter, whose value is shown */
 } plains[] = {
-	{ "barrier/", "/count", "have come, in all passes", true },
-	{ "barrier/", "/taker", "the rank that reads all records, since the gate is late", false },
 	{ "counter/", "", "is the sum of all additions", true },
 	{ "epoch", "epoch", "random bytes, which change when this server loses everything", false },
 	{ "news", "news", "random bytes, which change when a rank leaves or fails", false },
 	{ "starts/", "", "the processes of a rank that began within the last seconds", false },
 };
 
+static bool is_between(const char *name, const char *begin, const char *end)
+{
+	size_t length = strlen(name), last = strlen(end);
+
+	return length >= last && !strcmp(name + length - last, end) &&
+	       !strncmp(name, begin, strlen(begin));
+}
+
 static bool is_plain(const struct plain *plain, const char *name)
 {
-	size_t length = strlen(name), end = strlen(plain->end);
+	return is_between(name, plain->begin, plain->end);
+}
 
-	return length >= end && !strcmp(name + length - end, plain->end) &&
-	       !strncmp(name, plain->begin, strlen(plain->begin));
+static bool is_meeting(const char *name)
+{
+	const char *last = strrchr(name, '/');
+
+	return is_between(name, "barrier/", "/head") ||
+	       (is_between(name, "barrier/", "") && last[1] &&
+		strspn(last + 1, "0123456789") == strlen(last + 1));
 }
 
 static void add_plain(struct beest_text *text, const struct records_record *record)
@@ -538,7 +560,11 @@ void records_text(const struct records *records, const struct records_record *re
 		beest_text_add(&text, "gone meanwhile");
 		return;
 	}
-	if (is_list(record->name)) {
+	if (is_meeting(record->name)) {
+		add_meeting(&text, records, record);
+		return;
+	}
+	if (is_between(record->name, "service/", "/list")) {
 		add_list(&text, records, record);
 		return;
 	}

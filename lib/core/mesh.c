@@ -253,11 +253,10 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	if (mesh->gather)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange "
 				  "and cannot be repaired", mesh->node.name);
-	/* Another generation gives the roll another digest, so no earlier gate lets a rank pass. */
+	/* Another generation gives the roll another digest, so no earlier list lets a rank pass. */
 	mesh->body.endpoint.generation++;
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 	memset(&mesh->roll_state, 0, sizeof(mesh->roll_state));
-	mesh->roll_state.counter_added = true;
 	mesh->trouble.ret = 0;
 	memset(&mesh->stats, 0, sizeof(mesh->stats));
 	ret = beest_meshroll_bringup(mesh, limit);

@@ -11,7 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/core/fabric.h"
-#include "lib/rendezvous/gather.h"
+#include "lib/rendezvous/meeting.h"
 
 /*
  * Why a rank that has come could not be connected.  Its record may be a leftover that a new
@@ -50,7 +50,7 @@ struct hartebeest_mesh {
 	size_t replaced;		/* position of a rank that the last change of marks
 					   replaced; ranks.count: none */
 	struct beest_mesh_trouble trouble;
-	struct beest_gather_state roll_state, barrier_state;	/* kept from call to call */
+	struct beest_meeting_state roll_state, barrier_state;	/* kept from call to call */
 	uint64_t digest;		/* of the last roll; 0: none, or a repair has failed */
 	uint64_t passes;		/* of barriers since the last bring-up */
 	struct hartebeest_mesh_stats stats;

@@ -12,63 +12,66 @@
 #include "lib/rendezvous/look.h"
 
 /* Up to this many lists of newcomers cost no more to read than a row or two. */
-#define LISTS_FEW 8
+#define LISTS_FEW 16
 
 /* Seconds that a row lives.  A rank that comes later reads lists. */
 #define ROW_TTL 60
 
-static int list_key(const struct beest_gather *gather, const char *word, int rank,
+static int list_key(const struct beest_meeting *meeting, const char *word, int rank,
 		    char key[BEEST_KEY_MAX + 1])
 {
+	const struct beest_tally_place place = beest_meeting_place(meeting, 0);
 	char last[24];
 
 	snprintf(last, sizeof(last), "%s.%d", word, rank);
 
-	return beest_gather_key(gather, last, key);
+	return beest_tally_key(&place, last, key);
 }
 
-/* All keys of a mesh are on one server, so a rank's list is there when its record is. */
-static int gate_server(const struct beest_gather *gather, size_t *server)
+/* All keys of a mesh are on one server, so a rank's list is there when its mark is. */
+static int server_find(const struct beest_meeting *meeting, size_t *server)
 {
+	const struct beest_tally_place place = beest_meeting_place(meeting, 0);
 	char key[BEEST_KEY_MAX + 1];
-	int ret = beest_gather_key(gather, "gate", key);
+	int ret = beest_tally_placed_as(&place, key);
 
 	if (ret == 0)
-		*server = beest_kv_server_of(gather->registry->kv, key);
+		*server = beest_kv_server_of(meeting->registry->kv, key);
 
 	return ret;
 }
 
-int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather)
+int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_meeting *meeting)
 {
-	char key[BEEST_KEY_MAX + 1], gate[BEEST_KEY_MAX + 1];
+	const struct beest_tally_place place = beest_meeting_place(meeting, 0);
+	char key[BEEST_KEY_MAX + 1], placed_as[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_BARRIER, .key = key, .placed_as = gate, .body = mesh->list,
+		.kind = BEEST_KIND_NUMBERS, .key = key, .placed_as = placed_as, .body = mesh->list,
 		.size = mesh->list_size,
 	};
 	int ret;
 
 	if (!mesh->list)
 		return 0;
-	ret = list_key(gather, "list", mesh->rank, key);
+	ret = list_key(meeting, "list", mesh->rank, key);
 	if (ret == 0)
-		ret = beest_gather_key(gather, "gate", gate);
+		ret = beest_tally_placed_as(&place, placed_as);
 
-	return ret < 0 ? ret : beest_registry_put(gather->registry, &record);
+	return ret < 0 ? ret : beest_registry_put(meeting->registry, &record);
 }
 
 /* -------------------------------------------------------------------------- lists --- */
 
-static bool want_decode(const struct beest_gather *gather, const struct beest_look_want *want,
+static bool want_decode(const struct beest_meeting *meeting, const struct beest_look_want *want,
 			struct beest_record *record)
 {
 	return want->value.bytes &&
-	       beest_record_decode(gather->registry->seal, want->value.bytes, want->value.size,
-				   BEEST_KIND_BARRIER, want->key, record) == 0;
+	       beest_record_decode(meeting->registry->seal, want->value.bytes, want->value.size,
+				   BEEST_KIND_NUMBERS, want->key, record) == 0;
 }
 
 /* @want is that of the first newcomer with a list; those of the others follow. */
-static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 		       struct beest_newcomers *new, const struct beest_look_want *want)
 {
 	struct beest_record record;
@@ -77,38 +80,38 @@ static int lists_judge(struct hartebeest_mesh *mesh, const struct beest_gather *
 
 	for (i = 0; i < new->count && ret > 0; i++)
 		if (new->digests[i])
-			ret = want_decode(gather, want++, &record) ?
+			ret = want_decode(meeting, want++, &record) ?
 			      beest_meshmark_list(mesh, new, i, record.body, record.size) : 0;
 
 	return ret;
 }
 
 /* 1: all lists are there; 0: not yet. */
-static int lists_read(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+static int lists_read(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 		      struct beest_newcomers *new)
 {
 	char (*keys)[BEEST_KEY_MAX + 1] = calloc(new->count + 1, sizeof(*keys));
 	struct beest_look look = {
 		.wants = calloc(new->count + 1, sizeof(*look.wants)),
-		.deadline = beest_gather_deadline(gather),
+		.deadline = beest_meeting_deadline(meeting),
 	};
 	struct beest_look_want *want = look.wants;
 	size_t i, server = 0;
-	int ret = gate_server(gather, &server);
+	int ret = server_find(meeting, &server);
 
 	if (!keys || !want)
 		ret = beest_fail(ENOMEM, "no memory for the lists of %zu ranks", new->count);
 	for (i = 0; i < new->count && ret == 0; i++) {
 		if (!new->digests[i])
 			continue;
-		ret = list_key(gather, "list", new->peers[i].endpoint.rank, keys[i]);
+		ret = list_key(meeting, "list", new->peers[i].endpoint.rank, keys[i]);
 		want->key = keys[i];
 		want++->server = server;
 		look.count++;
 	}
 	if (ret == 0) {
-		ret = beest_look_take(gather->registry, &look) < 0 ? 0 :
-		      lists_judge(mesh, gather, new, look.wants);
+		ret = beest_look_take(meeting->registry, &look) < 0 ? 0 :
+		      lists_judge(mesh, meeting, new, look.wants);
 		beest_look_free(look.wants, look.count);
 	}
 	free(look.wants);
@@ -143,20 +146,20 @@ struct row {
 };
 
 /* Prepares the write of a row.  It has no lease: a rank that misses its row reads lists. */
-static int row_make(const struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+static int row_make(const struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 		    uint8_t *body, size_t i, struct row *row, struct beest_look_extra *extra)
 {
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_BARRIER, .key = row->key, .body = body,
+		.kind = BEEST_KIND_NUMBERS, .key = row->key, .body = body,
 		.size = row_bytes(mesh),
 	};
 	int ret;
 
-	ret = list_key(gather, "row", mesh->ranks.id[i], row->key);
+	ret = list_key(meeting, "row", mesh->ranks.id[i], row->key);
 	if (ret == 0)
-		ret = gate_server(gather, &extra->server);
+		ret = server_find(meeting, &extra->server);
 	if (ret == 0)
-		ret = beest_registry_encode(gather->registry, &record, &row->bytes);
+		ret = beest_registry_encode(meeting->registry, &record, &row->bytes);
 	if (ret < 0)
 		return ret;
 	extra->write = (struct beest_kv_write){
@@ -167,7 +170,7 @@ static int row_make(const struct hartebeest_mesh *mesh, const struct beest_gathe
 	return 0;
 }
 
-static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+static void rows_put(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 		     uint64_t digest, const struct beest_newcomers *all)
 {
 	const uint64_t wire = htobe64(digest);
@@ -175,7 +178,7 @@ static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	uint8_t *body = malloc(row_bytes(mesh));
 	struct beest_look look = {
 		.extras = calloc(all->count, sizeof(*look.extras)), .extra_count = all->count,
-		.deadline = beest_gather_deadline(gather),
+		.deadline = beest_meeting_deadline(meeting),
 	};
 	size_t i;
 	int ret = rows && body && look.extras ? 0 : -ENOMEM;
@@ -184,10 +187,10 @@ static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 		memcpy(body, &wire, DIGEST_SIZE);
 	for (i = 0; i < all->count && ret == 0; i++) {
 		beest_meshmark_row_fill(mesh, all, i, body + DIGEST_SIZE);
-		ret = row_make(mesh, gather, body, i, &rows[i], &look.extras[i]);
+		ret = row_make(mesh, meeting, body, i, &rows[i], &look.extras[i]);
 	}
 	if (ret == 0)
-		beest_look_take(gather->registry, &look);
+		beest_look_take(meeting->registry, &look);
 	for (i = 0; i < all->count && rows; i++)
 		free(rows[i].bytes);
 	free(look.extras);
@@ -195,7 +198,7 @@ static void rows_put(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	free(body);
 }
 
-void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 			 const uint8_t *marks, uint64_t digest)
 {
 	struct beest_newcomers all;
@@ -203,31 +206,31 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather
 	if (mesh->fabric.peers)
 		return;		/* with chosen peers, lists are short and read by few */
 	if (beest_meshmark_find(mesh, marks, true, &all) == 0 && lists_count(&all) &&
-	    lists_read(mesh, gather, &all) > 0)
-		rows_put(mesh, gather, digest, &all);
+	    lists_read(mesh, meeting, &all) > 0)
+		rows_put(mesh, meeting, digest, &all);
 	beest_meshmark_forget(&all);
 }
 
 /* 1: took the row of this rank; 0: there is none for this roll. */
-static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 		     uint64_t digest, struct beest_newcomers *new)
 {
 	const uint64_t wire = htobe64(digest);
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_want want = { .key = key };
 	struct beest_look look = {
-		.wants = &want, .count = 1, .deadline = beest_gather_deadline(gather),
+		.wants = &want, .count = 1, .deadline = beest_meeting_deadline(meeting),
 	};
 	struct beest_record record;
 	int ret;
 
-	ret = list_key(gather, "row", mesh->rank, key);
+	ret = list_key(meeting, "row", mesh->rank, key);
 	if (ret == 0)
-		ret = gate_server(gather, &want.server);
+		ret = server_find(meeting, &want.server);
 	if (ret < 0)
 		return ret;
-	ret = beest_look_take(gather->registry, &look) == 0 &&
-	      want_decode(gather, &want, &record) && record.size == row_bytes(mesh) &&
+	ret = beest_look_take(meeting->registry, &look) == 0 &&
+	      want_decode(meeting, &want, &record) && record.size == row_bytes(mesh) &&
 	      memcmp(record.body, &wire, DIGEST_SIZE) == 0 &&
 	      beest_meshmark_row(mesh, new, record.body + DIGEST_SIZE);
 	beest_look_free(&want, 1);
@@ -235,7 +238,7 @@ static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *ga
 	return ret;
 }
 
-int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 			 uint64_t digest, struct beest_newcomers *new)
 {
 	size_t count = lists_count(new);
@@ -243,8 +246,8 @@ int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather
 
 	if (!count)
 		return 1;
-	if (count > LISTS_FEW && !gather->direct && !mesh->fabric.peers)
-		ret = row_fetch(mesh, gather, digest, new);
+	if (count > LISTS_FEW && !mesh->fabric.peers)
+		ret = row_fetch(mesh, meeting, digest, new);
 
-	return ret ? ret : lists_read(mesh, gather, new);
+	return ret ? ret : lists_read(mesh, meeting, new);
 }

@@ -13,17 +13,17 @@
 #include "lib/core/meshmark.h"
 
 /* Puts the list of this rank, if it has one. */
-int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_gather *gather);
+int beest_meshlist_put(const struct hartebeest_mesh *mesh, const struct beest_meeting *meeting);
 
 /* Puts the rows of all ranks, best effort.  @digest is that of the roll of @marks. */
-void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 			 const uint8_t *marks, uint64_t digest);
 
 /*
  * Reads the numbers of all newcomers.  1: done; 0: some are not there yet; -EPROTO as from
  * beest_meshmark_list().
  */
-int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_gather *gather,
+int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 			 uint64_t digest, struct beest_newcomers *new);
 
 #endif

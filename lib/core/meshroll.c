@@ -24,7 +24,7 @@
 /* A bring-up or repair by the servers. */
 struct bringup {
 	struct hartebeest_mesh *mesh;
-	struct beest_gather gather;
+	struct beest_meeting meeting;
 };
 
 /* Is the culprit alive, so that no other process will take its place? */
@@ -38,8 +38,8 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 
 	memcpy(&incarnation, marks + mesh->trouble.culprit * beest_meshmark_size(mesh),
 	       sizeof(incarnation));
-	beest_presence_query(bringup->gather.registry, &query, 1,
-			     beest_gather_deadline(&bringup->gather));
+	beest_presence_query(bringup->meeting.registry, &query, 1,
+			     beest_meeting_deadline(&bringup->meeting));
 
 	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
 }
@@ -70,9 +70,9 @@ static int newcomers_connect(struct bringup *bringup, uint8_t *marks, uint64_t d
 
 	ret = beest_meshmark_find(bringup->mesh, marks, false, &new);
 	if (ret == 0)
-		ret = beest_meshlist_fetch(bringup->mesh, &bringup->gather, digest, &new);
+		ret = beest_meshlist_fetch(bringup->mesh, &bringup->meeting, digest, &new);
 	if (ret > 0)
-		ret = beest_meshmark_connect(bringup->mesh, marks, &new, bringup->gather.limit);
+		ret = beest_meshmark_connect(bringup->mesh, marks, &new, bringup->meeting.limit);
 	else if (ret == 0)
 		ret = -EAGAIN;
 	beest_meshmark_forget(&new);
@@ -105,19 +105,18 @@ static int meshroll_take_roll(void *data, uint8_t *marks, uint64_t digest)
 	return ret;
 }
 
-static void meshroll_stage(void *data, enum beest_gather_stage stage)
+static void meshroll_waits(void *data)
 {
 	struct hartebeest_mesh *mesh = ((struct bringup *)data)->mesh;
 
-	beest_meshphase_enter(mesh, stage == BEEST_GATHER_READS ? &mesh->stats.fetch :
-			      &mesh->stats.wait);
+	beest_meshphase_enter(mesh, &mesh->stats.wait);
 }
 
-static void meshroll_opening(void *data, const uint8_t *marks, uint64_t digest)
+static void meshroll_last(void *data, const uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
 
-	beest_meshlist_rows(bringup->mesh, &bringup->gather, marks, digest);
+	beest_meshlist_rows(bringup->mesh, &bringup->meeting, marks, digest);
 }
 
 #define NAMED_MAX 8
@@ -137,25 +136,25 @@ static void meshroll_progress(void *data, bool known, const int *missing, size_t
 	mesh->progress(mesh->progress_data, text.buffer);
 }
 
-static void gather_fill(const struct hartebeest_mesh *mesh, const struct beest_limit *limit,
-			struct beest_gather *gather)
+static void meeting_fill(const struct hartebeest_mesh *mesh, const struct beest_limit *limit,
+			 struct beest_meeting *meeting)
 {
-	memset(gather, 0, sizeof(*gather));
-	gather->registry = mesh->fabric.hb->registry;
-	gather->ranks = &mesh->ranks;
-	gather->rank = mesh->rank;
-	gather->name = mesh->key_name;
-	gather->title = mesh->fabric.name;
-	gather->noun = "mesh";
-	gather->limit = limit;
-	gather->marks = mesh->marks;
-	gather->blob_size = mesh->blob_size;
+	memset(meeting, 0, sizeof(*meeting));
+	meeting->registry = mesh->fabric.hb->registry;
+	meeting->ranks = &mesh->ranks;
+	meeting->rank = mesh->rank;
+	meeting->name = mesh->key_name;
+	meeting->title = mesh->fabric.name;
+	meeting->noun = "mesh";
+	meeting->limit = limit;
+	meeting->marks = mesh->marks;
+	meeting->blob_size = mesh->blob_size;
 }
 
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	struct bringup bringup = { .mesh = mesh };
-	struct beest_gather *gather = &bringup.gather;
+	struct beest_meeting *meeting = &bringup.meeting;
 	char key[BEEST_KEY_MAX + 1];
 	int ret;
 
@@ -167,25 +166,24 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	if (ret < 0)
 		return ret;
 	beest_meshphase_count(mesh);
-	gather_fill(mesh, limit, gather);
-	gather->state = &mesh->roll_state;
-	gather->tag = mesh->digest;
-	gather->blob = mesh->blob;
-	gather->direct = mesh->ranks.count <= BEEST_GATHER_DIRECT;
-	gather->stage = meshroll_stage;
-	gather->take_roll = meshroll_take_roll;
-	gather->opening = meshroll_opening;
-	gather->progress = mesh->progress ? meshroll_progress : NULL;
-	gather->data = &bringup;
-	ret = beest_meshlist_put(mesh, gather);
+	meeting_fill(mesh, limit, meeting);
+	meeting->state = &mesh->roll_state;
+	meeting->blob = mesh->blob;
+	meeting->take_roll = meshroll_take_roll;
+	meeting->last = mesh->list && !mesh->fabric.peers ? meshroll_last : NULL;
+	meeting->again = true;
+	meeting->waits = meshroll_waits;
+	meeting->progress = mesh->progress ? meshroll_progress : NULL;
+	meeting->data = &bringup;
+	ret = beest_meshlist_put(mesh, meeting);
 	if (ret == 0)
-		ret = beest_gather_run(gather);
+		ret = beest_meeting_run(meeting);
 	if (ret == -ETIMEDOUT && mesh->trouble.ret)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
-	else if (ret == -ETIMEDOUT && gather->without)
+	else if (ret == -ETIMEDOUT && meeting->without)
 		ret = beest_fail(ETIMEDOUT, "%s: the ranks that have finished have to call "
 				 "hartebeest_mesh_repair()", beest_error_text());
-	mesh->digest = ret == 0 ? gather->digest : 0;
+	mesh->digest = ret == 0 ? meeting->digest : 0;
 	if (ret == 0)
 		ret = (int)beest_meshmark_complete(mesh);
 
@@ -194,7 +192,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 
 int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
-	struct beest_gather gather;
+	struct beest_meeting meeting;
 	int ret;
 
 	if (!mesh->digest)
@@ -203,11 +201,11 @@ int beest_meshroll_barrier(struct hartebeest_mesh *mesh, const struct beest_limi
 	ret = beest_context_need_registry(mesh->fabric.hb, BEEST_KIND_ANY, NULL);
 	if (ret < 0)
 		return ret;
-	gather_fill(mesh, limit, &gather);
-	gather.run = mesh->digest;
-	gather.pass = mesh->passes + 1;
-	gather.state = &mesh->barrier_state;
-	ret = beest_gather_run(&gather);
+	meeting_fill(mesh, limit, &meeting);
+	meeting.run = mesh->digest;
+	meeting.pass = mesh->passes + 1;
+	meeting.state = &mesh->barrier_state;
+	ret = beest_meeting_run(&meeting);
 	if (ret == 0)
 		mesh->passes++;
 	if (ret == -ESTALE)

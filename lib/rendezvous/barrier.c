@@ -2,6 +2,7 @@
 /* barrier.c - see barrier.h */
 #include "config.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,22 +32,23 @@ const struct beest_kind beest_barrier_kind = {
 	.noun = "barrier", .size = sizeof(struct beest_barrier),
 };
 
-/*
- * The longest key is that of a later pass.  It ends in a rank of at least five digits here, since
- * the words "count" and "taker" are as long.
- */
+/* What each rank brings to the roll call: the hash of the barrier's name. */
+#define TAG_SIZE sizeof(uint64_t)
+
+/* The longest key is that of the head in a later pass, whose number has at most 8 digits here. */
 int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
 			const char *name)
 {
-	const struct beest_gather least = { .registry = registry, .name = "x", .run = 1 };
-	char key[BEEST_KEY_MAX + 1], last[16];
+	const struct beest_tally_place least = {
+		.registry = registry, .ranks = ranks, .name = "x", .run = 1, .pass = UINT32_MAX,
+	};
+	char key[BEEST_KEY_MAX + 1];
 	size_t most;
 	int ret;
 
-	snprintf(last, sizeof(last), "%05d", ranks->id[ranks->count - 1]);
 	ret = beest_registry_key(registry, BEEST_KIND_BARRIER, name, key);
 	if (ret == 0)
-		ret = beest_gather_key(&least, last, key);
+		ret = beest_tally_key(&least, "head", key);
 	if (ret < 0)
 		return ret;
 	most = BEEST_KEY_MAX + 1 - strlen(key);
@@ -109,41 +111,52 @@ static void roll_leave(struct beest_roll **roll)
 	pthread_mutex_unlock(&(*roll)->lock);
 }
 
-/* 1: this was a pass of the barrier, too; 0: ranks have come to different barriers. */
-static int roll_call(struct beest_gather gather, struct beest_roll *roll, const char *name)
+/* Have all ranks come to the barrier of this @tag? */
+static bool tags_are_same(const struct beest_meeting *meeting, const uint8_t *marks,
+			  const uint64_t *tag)
 {
-	const uint64_t own = beest_hash_text(name) | 1;
+	size_t i;
+
+	for (i = 0; i < meeting->ranks->count; i++, marks += beest_meeting_mark_size(meeting))
+		if (memcmp(marks + BEEST_INCARNATION_SIZE, tag, TAG_SIZE) != 0)
+			return false;
+
+	return true;
+}
+
+/* 1: this was a pass of the barrier, too; 0: ranks have come to different barriers. */
+static int roll_call(struct beest_meeting meeting, struct beest_roll *roll, const char *name)
+{
+	const uint64_t tag = htobe64(beest_hash_text(name));
 	struct beest_roll *called __attribute__((cleanup(roll_leave), unused)) = roll;
 	int ret;
 
-	gather.name = ROLL_NAME;
-	gather.title = name;
-	gather.tag = own;
-	gather.state = &roll->state;
-	gather.take_roll = roll_take;
-	gather.data = roll;
-	ret = beest_gather_run(&gather);
+	meeting.name = ROLL_NAME;
+	meeting.title = name;
+	meeting.blob = &tag;
+	meeting.state = &roll->state;
+	meeting.take_roll = roll_take;
+	meeting.data = roll;
+	ret = beest_meeting_run(&meeting);
 	pthread_mutex_lock(&roll->lock);
 	roll->complete = ret == 0;
-	roll->digest = gather.digest;
-	roll->tag = gather.tag;
+	roll->digest = meeting.digest;
 	pthread_mutex_unlock(&roll->lock);
 
-	return ret == 0 ? gather.tag == own : ret;
+	return ret == 0 ? tags_are_same(&meeting, roll->marks, &tag) : ret;
 }
 
-static int later_pass(struct beest_gather gather, const struct beest_roll *roll,
+static int later_pass(struct beest_meeting meeting, const struct beest_roll *roll,
 		      struct beest_barrier *barrier)
 {
-	gather.name = barrier->node.name;
-	gather.run = roll->digest;
-	gather.roll_name = ROLL_NAME;
-	gather.tag = roll->tag;
-	gather.marks = roll->marks;
-	gather.pass = barrier->passes + 1;
-	gather.state = &barrier->state;
+	meeting.name = barrier->node.name;
+	meeting.run = roll->digest;
+	meeting.roll_name = ROLL_NAME;
+	meeting.marks = roll->marks;
+	meeting.pass = barrier->passes + 1;
+	meeting.state = &barrier->state;
 
-	return beest_gather_run(&gather);
+	return beest_meeting_run(&meeting);
 }
 
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
@@ -151,19 +164,20 @@ int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		       int rank, const struct beest_limit *limit)
 {
 	const char *name = barrier->node.name;
-	const struct beest_gather gather = {
+	const struct beest_meeting meeting = {
 		.registry = registry, .ranks = ranks, .rank = rank, .limit = limit,
+		.blob_size = TAG_SIZE,
 	};
 	bool called = false;
 	int ret;
 
 	ret = roll_begin(roll, limit);
 	if (ret == 0) {
-		ret = roll_call(gather, roll, name);
+		ret = roll_call(meeting, roll, name);
 		called = ret > 0;
 	}
 	if (ret >= 0 && !called)
-		ret = later_pass(gather, roll, barrier);
+		ret = later_pass(meeting, roll, barrier);
 	if (ret == -ESTALE)
 		beest_fail(ESTALE, "%s: barriers need all ranks to open new contexts",
 			   beest_error_text());

@@ -4,7 +4,7 @@
  *
  * Owns the roll call of a context and the passes of its barriers.  The first barrier of a
  * context is its roll call, whose digest names the run in the keys of all later passes.  How
- * ranks come together is left to gather.h.
+ * ranks come together is left to meeting.h.
  */
 #ifndef BEEST_BARRIER_H
 #define BEEST_BARRIER_H
@@ -12,16 +12,16 @@
 #include <pthread.h>
 
 #include "lib/base/table.h"
-#include "lib/rendezvous/gather.h"
+#include "lib/rendezvous/meeting.h"
 
 /* The roll call of a context. */
 struct beest_roll {
 	pthread_mutex_t lock;
 	bool calling;			/* a thread is in the roll call */
 	bool complete;
-	uint64_t digest, tag;		/* as in the gate */
-	struct beest_gather_state state;
-	uint8_t *marks;			/* of all ranks, which bring nothing to a barrier */
+	uint64_t digest;
+	struct beest_meeting_state state;
+	uint8_t *marks;			/* of all ranks, which bring the hash of a name */
 	uint8_t *former;		/* of the roll known before that; may be NULL */
 };
 
@@ -32,7 +32,7 @@ void beest_roll_end(struct beest_roll *roll);
 struct beest_barrier {
 	struct beest_node node;
 	uint64_t passes;
-	struct beest_gather_state state;
+	struct beest_meeting_state state;
 };
 
 extern const struct beest_kind beest_barrier_kind;
@@ -41,7 +41,7 @@ extern const struct beest_kind beest_barrier_kind;
 int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
 			const char *name);
 
-/* Errors of beest_gather_run(). */
+/* Errors of beest_meeting_run(). */
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		       struct beest_barrier *barrier, const struct beest_ids *ranks,
 		       int rank, const struct beest_limit *limit);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/rendezvous/entry.h"
 
 /* Before each entry. */
@@ -53,22 +55,27 @@ static size_t entry_size(const uint8_t *bytes, size_t left)
 }
 
 /*
- * Opens a copy, since opening a sealed record changes its bytes.  0: it does not count.  Its
+ * Opens a copy of a sealed record, since opening changes its bytes.  0: it does not count.  Its
  * length may be wrong then, so the next entry is looked for from the next byte on.
  */
 static int entry_open(struct beest_entry_reader *reader, struct beest_record *record)
 {
+	uint8_t *bytes = (uint8_t *)reader->entry + LENGTH_SIZE;
 	size_t size = reader->entry_size - LENGTH_SIZE;
 	int ret;
 
-	memcpy(reader->opened, reader->entry + LENGTH_SIZE, size);
-	ret = beest_record_decode(reader->seal, reader->opened, size, reader->kind, reader->key,
-				  record);
+	if (reader->seal)
+		bytes = memcpy(reader->opened, bytes, size);
+	ret = beest_record_decode(reader->seal, bytes, size, reader->kind, reader->key, record);
 	if (ret == -ENOMEM || ret == -EIO)
 		return ret;
 	if (ret < 0 && reader->refused++ < REFUSED_MAX)
 		reader->entry_size = 1;
-	reader->strangers += ret < 0 && ret != -EBADMSG;
+	if (ret < 0 && ret != -EBADMSG) {
+		reader->strangers++;
+		reader->stranger = ret;
+		beest_text_copy(reader->why, sizeof(reader->why), beest_error_text());
+	}
 
 	return ret == 0;
 }

@@ -28,6 +28,8 @@ struct beest_entry_reader {
 	size_t entry_size;
 	size_t refused;			/* what looked like entries and was none; of these: */
 	size_t strangers;		/* what may be of another version or secret */
+	int stranger;			/* the error of the last of these */
+	char why[160];			/* its sentence */
 	uint8_t opened[BEEST_ENTRY_MAX];
 };
 

@@ -224,7 +224,8 @@ static bool lease_is_expired(const struct lease *lease, int64_t now)
 
 static bool lease_is_due(const struct lease *lease, int64_t now)
 {
-	return lease->copy->row->in_turn && lease->copy->ttl && lease->stored &&
+	return lease->copy->row->in_turn && !lease->copy->row->joins && lease->copy->ttl &&
+	       lease->stored &&
 	       now - lease->stored > lease->copy->ttl * BEEST_SECOND / 3;
 }
 
@@ -630,7 +631,7 @@ bool beest_lease_witness(struct beest_leases *leases, size_t server, uint64_t nu
 	for (lease = leases->last; lease; lease = lease->before)
 		if (lease->server == server && lease->state == CLEAN && lease->stored &&
 		    lease->found <= number && !lease->superseded && !lease->copy->row->taken &&
-		    nth-- == 0)
+		    !lease->copy->row->joins && nth-- == 0)
 			break;
 	if (lease)
 		strcpy(key, lease->copy->key);
@@ -661,18 +662,18 @@ static bool lease_is_unseen(const struct lease *lease)
 	       (lease->copy->row->read_back || lease->sent);
 }
 
-/* All four arrays are one block. */
+/* All four arrays are one block.  A lease has at most two writes. */
 static int plan_allocate(struct beest_lease_plan *plan, size_t leases, size_t spare)
 {
-	size_t room = leases + spare + 1;
+	size_t room = 2 * leases + spare + 1;
 
 	plan->writes = calloc(1, room * (sizeof(*plan->writes) + sizeof(*plan->keys)) +
-				 (leases + 1) * (sizeof(*plan->written) + sizeof(*plan->read)));
+				 (3 * leases + 2) * sizeof(*plan->written));
 	if (!plan->writes)
 		return beest_fail(ENOMEM, "no memory for a request of %zu records", leases);
 	plan->keys = (const char **)(plan->writes + room);
 	plan->written = (struct beest_lease_copy **)(plan->keys + room);
-	plan->read = plan->written + leases + 1;
+	plan->read = plan->written + 2 * leases + 1;
 
 	return 0;
 }
@@ -691,20 +692,30 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 	memset(plan, 0, sizeof(*plan));
 }
 
+static void plan_add(struct beest_lease_plan *plan, struct beest_lease_copy *copy,
+		     enum beest_kv_verb verb, size_t size)
+{
+	__atomic_add_fetch(&copy->writers, 1, __ATOMIC_RELAXED);
+	plan->written[plan->write_count] = copy_hold(copy);
+	plan->writes[plan->write_count++] = (struct beest_kv_write){
+		.verb = verb, .key = copy->key, .value = copy->bytes, .size = size,
+		.ttl = copy->ttl, .answered = copy->row->taken,
+	};
+}
+
 static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 {
-	struct beest_lease_copy *copy = copy_hold(lease->copy);
-	enum beest_kv_verb verb = lease->state == LOST || lease->gone || copy->claims ?
+	struct beest_lease_copy *copy = lease->copy;
+	enum beest_kv_verb verb = copy->row->joins ? BEEST_KV_APPEND :
+				  lease->state == LOST || lease->gone || copy->claims ?
 				  BEEST_KV_ADD :
 				  lease->state == DOOMED && !copy_is_closed(copy) ?
 				  BEEST_KV_DELETE : BEEST_KV_SET;
 
-	__atomic_add_fetch(&copy->writers, 1, __ATOMIC_RELAXED);
-	plan->written[plan->write_count] = copy;
-	plan->writes[plan->write_count++] = (struct beest_kv_write){
-		.verb = verb, .key = copy->key, .value = copy->bytes, .size = copy->size,
-		.ttl = copy->ttl, .answered = copy->row->taken,
-	};
+	/* Nothing can be appended to a list that is not there. */
+	if (copy->row->joins)
+		plan_add(plan, copy, BEEST_KV_ADD, 0);
+	plan_add(plan, copy, verb, copy->size);
 	lease->sent = true;
 	lease->offered = true;
 }
@@ -857,6 +868,8 @@ static enum sight value_judge(const struct beest_leases *leases,
 
 	if (!value->bytes)
 		return ABSENT;
+	if (copy->row->joins)
+		return memmem(value->bytes, value->size, copy->bytes, copy->size) ? SAME : ABSENT;
 	if (value->size == copy->size && memcmp(value->bytes, copy->bytes, copy->size) == 0)
 		return SAME;
 
@@ -923,6 +936,8 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 
 	for (i = 0; i < plan->write_count; i++, write++) {
 		lease = lease_of(leases, plan->written[i]);
+		if (write->verb == BEEST_KV_ADD && plan->written[i]->row->joins)
+			continue;	/* there was a list already, or this one is extended next */
 		known = ret == 0 || (write->done && ret != -ENODATA);
 		if (!lease) {
 			write_outdated(leases, plan, i);

@@ -15,6 +15,9 @@
  *	any --object destroyed, close--> DOOMED --still ours? deleted or closed--> freed
  *	                                        --missing? a closed one is added--> freed
  *
+ * A record that joins others is an entry in a list: it is appended, and is there as long as the
+ * list contains it.
+ *
  * Many threads may use one table; its lock is never held during a request.
  */
 #ifndef BEEST_LEASE_H

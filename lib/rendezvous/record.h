@@ -131,11 +131,18 @@ struct beest_rank_body {
 	char waits[BEEST_WAITS_MAX];	/* "barrier 'b'": its last long wait; "": none so far */
 };
 
-/* A rank at a barrier; also the gate that opens it. */
+/* What an entry in a list of those who meet says; some have more bytes behind the body. */
+enum beest_barrier_word {
+	BEEST_BARRIER_COMES = 1,	/* its author has come; more: what it brings */
+	BEEST_BARRIER_PASSED = 2,	/* it has passed with that roll, and has yet to come again */
+	BEEST_BARRIER_FULL = 3,		/* in the head of a list: all ranks of that part are there */
+	BEEST_BARRIER_REFUSES = 4,	/* more: incarnations of processes that came too late */
+};
+
 struct beest_barrier_body {
-	uint64_t pass;			/* from 1 */
-	uint64_t roll;			/* digest of the roll; 0: none yet */
-	uint64_t name;			/* hash of the barrier's name */
+	uint8_t word;			/* of enum beest_barrier_word; others mean nothing here */
+	uint32_t part;			/* FULL: its number */
+	uint64_t roll;			/* its digest, 0: none yet; FULL: that of the part */
 };
 
 /* A request of any service: never the same twice. */
@@ -183,7 +190,7 @@ int beest_record_rank_encode(const struct beest_rank_body *body,
 			     uint8_t bytes[BEEST_BODY_MAX]);
 int beest_record_barrier_encode(const struct beest_barrier_body *body,
 				uint8_t bytes[BEEST_BODY_MAX]);
-#define BEEST_BARRIER_SIZE 24
+#define BEEST_BARRIER_SIZE 13
 #define BEEST_SERVICE_MAX (1 + 12 * BEEST_SERVICE_IDS)
 int beest_record_service_encode(const struct beest_service_body *body,
 				uint8_t bytes[BEEST_SERVICE_MAX]);

@@ -18,8 +18,8 @@ enum beest_record_kind {
 	BEEST_KIND_MR = 'm',		/* "mr": a memory region */
 	BEEST_KIND_QP = 'q',		/* "qp": a queue pair, and whom it is connected to */
 	BEEST_KIND_MESSAGE = 's',	/* "msg" */
-	BEEST_KIND_BARRIER = 'b',	/* "barrier": a rank has come */
-	BEEST_KIND_GATE = 'g',		/* "barrier", too: all ranks have come */
+	BEEST_KIND_BARRIER = 'b',	/* "barrier": an entry in a list of those who meet */
+	BEEST_KIND_NUMBERS = 'g',	/* "barrier", too: queue pair numbers of a mesh */
 	BEEST_KIND_SERVICE = 'l',	/* "service": an entry in the list of a service */
 	BEEST_KIND_REQUEST = 'c',	/* "service", too: a client's request */
 	BEEST_KIND_COUNTER = 'n',	/* "counter": only its key; its value is no record */
@@ -40,6 +40,7 @@ struct beest_record_row {
 	bool in_turn;		/* read in turn and renewed by it; else its owner does that */
 	bool taken;		/* readers may delete it: absence is no loss, writes are answered */
 	bool read_back;		/* reading it shows whether the write was carried out */
+	bool joins;		/* it is appended to a list of many processes; never renewed */
 	enum beest_record_ending ending;
 };
 

@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/text.h"
+#include "lib/rendezvous/entry.h"
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/wait.h"
 
@@ -245,16 +246,18 @@ int beest_registry_encode(const struct beest_registry *registry,
 		.size = record->size,
 	};
 	size_t overhead = beest_record_overhead(registry->seal), room = overhead + record->size;
+	const bool joins = beest_record_row(record->kind)->joins;
 	int ret;
 
 	if (room > BEEST_VALUE_MAX)
 		return beest_fail(EMSGSIZE, "key '%s': %zu bytes, at most %zu are possible",
 				  record->key, record->size, BEEST_VALUE_MAX - overhead);
-	*bytes = malloc(room);
+	*bytes = malloc(joins ? BEEST_ENTRY_MAX : room);
 	if (!*bytes)
 		return beest_fail(ENOMEM, "no memory for a record of %zu bytes", room);
 
-	ret = beest_record_encode(registry->seal, &plain, record->key, *bytes, room);
+	ret = joins ? beest_entry_encode(registry->seal, &plain, record->key, *bytes) :
+	      beest_record_encode(registry->seal, &plain, record->key, *bytes, room);
 	if (ret < 0)
 		free(*bytes);
 

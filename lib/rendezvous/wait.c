@@ -107,15 +107,16 @@ static int waiting_start(struct waiting *w)
 	w->compare_pause = COMPARE_FIRST;
 	w->compare_at = beest_clock_deadline(COMPARE_FIRST);
 	w->tell_at = next_telling(w->limit);
-	w->wants = calloc(room + BEEST_WAIT_ASIDES + 1, sizeof(*w->wants));
-	w->get_of = calloc(room + BEEST_WAIT_ASIDES + 1, sizeof(*w->get_of));
+	w->wants = calloc(room + 1, sizeof(*w->wants));
+	w->get_of = calloc(room + 1, sizeof(*w->get_of));
 	if (!w->wants || !w->get_of)
 		return beest_fail(ENOMEM, "no memory to wait for %zu records", wait->count);
 
 	for (i = 0; i < most; i++) {
 		get = &wait->gets[i];
-		get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
-						 get->placed_as : get->key);
+		if (get->key)
+			get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
+							 get->placed_as : get->key);
 		get->got = get->had = get->given_up = false;
 		get->seen = 0;
 		get->trouble[0] = '\0';
@@ -245,8 +246,6 @@ static void gather(struct waiting *w)
 		if (!own_is_stored(w, i))
 			want_add(w, NULL, beest_kv_server_of(w->registry->kv,
 							     wait->own_keys[i]));
-	for (i = 0; i < BEEST_WAIT_ASIDES && wait->aside; i++)
-		want_add(w, wait->asides[i], wait->gets[0].server);
 }
 
 /* ------------------------------------------------------------- what is seen of it --- */
@@ -713,7 +712,6 @@ static int wait_look(struct waiting *w)
 		.deadline = beest_limit_look(w->limit),
 		.signals = &w->signals,
 	};
-	int64_t began = beest_clock_now();
 	int ret;
 
 	w->last = beest_limit_is_short(w->limit);
@@ -732,11 +730,8 @@ static int wait_look(struct waiting *w)
 	}
 
 	note_look(w, ret);
-	if (w->wait->aside)
-		w->backoff.expected = w->wait->aside(w->wait->data,
-						     &w->wants[w->count - BEEST_WAIT_ASIDES],
-						     beest_clock_now() - began);
 	ret = wait_judge(w);
+	w->backoff.expected = w->wait->expected;
 	w->looks++;
 	look_log(w);
 	beest_look_free(w->wants, w->count);

@@ -65,12 +65,11 @@ struct beest_wait_get {
 	struct beest_record record;	/* as this look has read it */
 };
 
-#define BEEST_WAIT_ASIDES 2
-
 struct beest_wait {
 	struct beest_wait_get *gets;
 	size_t count;
-	size_t most;			/* if each() changes the count: the greatest; 0: it stays */
+	/* If each() changes the count: the greatest; 0: it stays.  Later gets need their server. */
+	size_t most;
 	const char *const *own_keys;	/* of own records that must be stored, too */
 	size_t own_count;
 	struct beest_look_extra *extras;	/* go along with each look until they are done */
@@ -80,14 +79,6 @@ struct beest_wait {
 	 * a negative errno with that.  May be NULL.
 	 */
 	int (*each)(void *data);
-	/*
-	 * More keys that each look fetches from the first get's server; NULL: none.  Before see()
-	 * and each(), aside() gets their values and the time in ns that the look @took, and returns
-	 * how long the wait may still take, 0: unknown.  It keeps a value by taking its bytes out.
-	 * If aside is NULL, there are no such keys.
-	 */
-	const char *asides[BEEST_WAIT_ASIDES];
-	int64_t (*aside)(void *data, struct beest_look_want *asides, int64_t took);
 	void *data;
 	const struct beest_limit *limit;
 	/* Receives other possible reasons if the limit ends the wait; may be NULL. */
@@ -95,7 +86,9 @@ struct beest_wait {
 
 	bool meets;			/* looks for others of this rank, as the first wait does */
 
-	bool hurry;			/* set by see() or each(): no pause before the next look */
+	/* Set by see() or each(): */
+	bool hurry;			/* no pause before the next look */
+	int64_t expected;		/* how many ns the wait may still take; 0: unknown */
 
 	/* Kept by the wait. */
 	uint64_t since;			/* the number of the last request before the wait */

@@ -27,7 +27,7 @@
  * - the last rank leaves on the servers what hartebeest-exchange(7) says.
  *
  * One case is beyond the promises, and so in no plan: a server that loses its contents after a
- * rank has left.  A known, rare fault is excused in culprit_is_named().
+ * rank has left.
  * If a server fails, ranks look after their records until all are done.  A rank may have a second
  * thread, which takes some of the steps while the first thread takes the others.
  */
@@ -1151,21 +1151,9 @@ static bool somebody_just_came(void)
 	return false;
 }
 
-static bool somebody_has_heir(void)
-{
-	int i;
-
-	for (i = 0; i < plan.event_count; i++)
-		if (plan.events[i].what == DEATH && plan.events[i].span)
-			return true;
-	return false;
-}
-
 /*
- * A rank that is named must be missing.  One case is excused.  In a mesh of up to 16 ranks, one
- * dies when it knows of all, and has an heir before another rank, held up, has said that it knows
- * of all.  That rank takes the heir for the dead one, waits in vain for those that passed with the
- * dead, and says why.  A thread that waits for another thread's roll call leaves the naming to it.
+ * A rank that is named must be missing.  A thread that waits for another thread's roll call leaves
+ * the naming to it.
  */
 static void culprit_is_named(const struct rank *rank, const char *sentence)
 {
@@ -1175,9 +1163,7 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	int number;
 
 	if (op == MESSAGE || op == READ || op == PAIRS || op == SERVE || somebody_just_came() ||
-	    strstr(sentence, "another thread is still in this context's first barrier") ||
-	    (op == MESH && plan.size <= BEEST_GATHER_DIRECT && somebody_has_heir() &&
-	     strstr(sentence, " was started again meanwhile")))
+	    strstr(sentence, "another thread is still in this context's first barrier"))
 		return;
 	while ((at = strstr(at, "rank "))) {
 		at += strlen("rank ");
@@ -1237,7 +1223,7 @@ static int run_barrier(struct rank *rank, const struct step *step)
 	if (ret == 0)
 		all_have_entered(rank);
 	if (ret == 0 && plan.twins)
-		twins_note(rank, party[slot_of(rank)].hb->roll.marks, BEEST_INCARNATION_SIZE);
+		twins_note(rank, party[slot_of(rank)].hb->roll.marks, BEEST_INCARNATION_SIZE + sizeof(uint64_t));
 	return ret;
 }
 

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/* meeting.c - see meeting.h */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/rendezvous/meeting.h"
+#include "lib/rendezvous/missing.h"
+
+/* The most that a look besides those of the wait may take. */
+#define LOOK_MOST BEEST_SECOND
+
+/*
+ * After LATE_FIRST plus LATE_RANK per rank, this rank no longer relies on others: it reads the
+ * parts that the head lacks, and asks whether those who are missing will come.  It does so again
+ * and again, with pauses of at most LATE_MOST.
+ */
+#define LATE_FIRST (50 * BEEST_MS)
+#define LATE_RANK (500 * BEEST_US)
+#define LATE_MOST BEEST_SECOND
+
+struct meeting {
+	struct beest_meeting *call;
+	struct beest_meeting_state *state;
+	struct beest_tally roll;	/* of a roll call: who has come */
+	struct beest_tally pass;	/* who knows the roll, or has come to a later pass */
+	struct beest_tally former;	/* who knows the roll that this rank has given up */
+	struct beest_wait wait;
+	struct beest_wait_get gets[3 * BEEST_TALLY_GETS];
+	struct beest_look_extra deletions[2];	/* of a pass that is over */
+	char deleted[2][BEEST_KEY_MAX + 1];
+	int64_t began;			/* this call */
+	int64_t report_at;		/* when to report the missing ranks next */
+};
+
+int64_t beest_meeting_deadline(const struct beest_meeting *call)
+{
+	return BEEST_MIN(beest_limit_look(call->limit), beest_clock_deadline(LOOK_MOST));
+}
+
+struct beest_tally_place beest_meeting_place(const struct beest_meeting *call, uint64_t run)
+{
+	return (struct beest_tally_place){
+		.registry = call->registry, .ranks = call->ranks, .rank = call->rank,
+		.name = call->name, .run = run, .pass = call->run ? call->pass : 0,
+	};
+}
+
+static bool calls_roll(const struct meeting *m)
+{
+	return !m->call->run;
+}
+
+/* ---------------------------------------------------------------------- the lists --- */
+
+/* Each look reads the lists that matter now. */
+static void gets_make(struct meeting *m)
+{
+	struct beest_tally *const tallies[] = { &m->roll, &m->pass, &m->former };
+	const char *name = m->call->title ? m->call->title : m->call->name;
+	size_t i, count = 0;
+
+	for (i = 0; i < BEEST_COUNT(tallies); i++)
+		if (tallies[i]->parts)
+			count += beest_tally_gets(tallies[i], name, m->call->noun,
+						  m->gets + count);
+	m->wait.gets = m->gets;
+	m->wait.count = count;
+}
+
+/* This rank comes to the pass: after a roll call, it knows that roll. */
+static int pass_come(struct meeting *m, uint64_t run)
+{
+	const struct beest_tally_place place = beest_meeting_place(m->call, run);
+	int ret = beest_tally_start(&m->pass, &place);
+
+	m->began = beest_clock_now();
+
+	return ret < 0 ? ret : beest_tally_say(&m->pass, BEEST_BARRIER_COMES, run, NULL, 0);
+}
+
+static int former_start(struct meeting *m)
+{
+	const struct beest_tally_place place = beest_meeting_place(m->call, m->state->given_up);
+
+	return beest_tally_start(&m->former, &place);
+}
+
+static int roll_come(struct meeting *m)
+{
+	const struct beest_tally_place place = beest_meeting_place(m->call, 0);
+	const struct beest_meeting_state *state = m->state;
+	int ret;
+
+	ret = beest_tally_start_roll(&m->roll, &place, m->call->blob, m->call->blob_size,
+				     m->call->marks);
+	if (ret == 0)
+		ret = beest_tally_say(&m->roll, BEEST_BARRIER_COMES, 0, m->call->blob,
+				      m->call->blob_size);
+	/* An earlier call of the same roll call may have come further. */
+	if (ret == 0 && state->roll)
+		ret = pass_come(m, state->roll);
+	if (ret == 0 && state->given_up)
+		ret = former_start(m);
+
+	return ret;
+}
+
+/*
+ * Whoever has passed the last pass knows that all have passed the one before that, which nobody
+ * needs any longer.
+ */
+static void pass_delete(struct meeting *m)
+{
+	struct beest_tally_place place = beest_meeting_place(m->call, m->call->run);
+	size_t count;
+
+	if (m->call->pass <= 2)
+		return;
+	place.pass -= 2;
+	beest_tally_forget(&place);
+	count = beest_tally_delete(&place, false, m->deleted[0], &m->deletions[0]);
+	count += beest_tally_delete(&place, true, m->deleted[count], &m->deletions[count]);
+	m->wait.extras = m->deletions;
+	m->wait.extra_count = count;
+}
+
+/* ----------------------------------------------------------------------- the roll --- */
+
+/* A rank knows the roll of @marks, which are its own copy; NULL: it returns to a former one. */
+static int roll_know(struct meeting *m, uint8_t *marks, uint64_t digest)
+{
+	struct beest_meeting_state *state = m->state;
+	int ret = m->call->take_roll(m->call->data, marks, digest);
+
+	if (ret < 0) {
+		free(marks);
+		return ret == -EAGAIN ? 0 : ret;
+	}
+	beest_tally_end(&m->former);
+	m->former = m->pass;
+	memset(&m->pass, 0, sizeof(m->pass));
+	state->given_up = state->roll;
+	state->roll = digest;
+	ret = pass_come(m, digest);
+	m->wait.hurry = true;
+	gets_make(m);
+
+	return ret;
+}
+
+static int roll_take(struct meeting *m)
+{
+	const size_t size = m->call->ranks->count * m->roll.mark_size;
+	const uint64_t digest = beest_tally_digest(&m->roll);
+	uint8_t *marks;
+
+	if (digest == m->state->roll)
+		return 0;
+	marks = malloc(size);
+	if (!marks)
+		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks",
+				  m->call->ranks->count);
+
+	return roll_know(m, memcpy(marks, m->roll.marks, size), digest);
+}
+
+/* Has every rank said in @tally that it knows roll @digest? */
+static bool roll_is_known(const struct meeting *m, const struct beest_tally *tally,
+			  uint64_t digest)
+{
+	return digest && (m->roll.passed == digest || beest_tally_is_complete(tally));
+}
+
+/* Reads what others have brought.  Before they can know, the last rank may prepare something. */
+static int roll_see(struct meeting *m)
+{
+	int ret = beest_tally_each(&m->roll, beest_meeting_deadline(m->call));
+
+	if (ret > 0 && m->call->last && beest_tally_is_last(&m->roll))
+		m->call->last(m->call->data, m->roll.marks, beest_tally_digest(&m->roll));
+
+	return BEEST_MIN(ret, 0);
+}
+
+/* 1: this rank has passed. */
+static int roll_decide(struct meeting *m)
+{
+	struct beest_meeting_state *state = m->state;
+	int ret;
+
+	if (roll_is_known(m, &m->pass, state->roll))
+		return 1;
+	if (m->roll.refused)
+		return beest_fail(ESTALE, "rank %d, this process, was started again after the "
+				  "run began", m->call->rank);
+	/* A rank that saw this has passed with that roll, and knows nothing of the heir. */
+	if (roll_is_known(m, &m->former, state->given_up)) {
+		ret = m->call->take_roll(m->call->data, NULL, state->given_up);
+		state->roll = state->given_up;
+		return ret < 0 ? ret : 1;
+	}
+
+	return beest_tally_is_complete(&m->roll) ? roll_take(m) : 0;
+}
+
+/* ------------------------------------------------------------------------- a look --- */
+
+static struct beest_missing missing_of(const struct meeting *m)
+{
+	const bool knows = calls_roll(m) && m->state->roll;
+
+	return (struct beest_missing){
+		.tally = calls_roll(m) && !knows ? &m->roll : &m->pass,
+		.came = knows ? &m->roll : NULL, .limit = m->call->limit, .since = m->wait.since,
+	};
+}
+
+/* Newcomers are told that they will not be let in, since nobody waits for them. */
+static int missing_judge(struct meeting *m)
+{
+	struct beest_incarnation late[BEEST_MISSING_ASKED];
+	struct beest_tally_place roll = beest_meeting_place(m->call, 0);
+	const struct beest_missing missing = missing_of(m);
+	size_t count;
+	int ret;
+
+	ret = beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
+				  &m->state->turn, beest_meeting_deadline(m->call), late, &count);
+	if (ret != -ESTALE)
+		return ret;
+	/* Whoever is missing may have come, passed, and begun again since its list was read. */
+	if (beest_tally_read(&m->pass, &m->pass, beest_meeting_deadline(m->call)) == 0 &&
+	    beest_tally_is_complete(&m->pass))
+		return 0;
+	beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
+			    &m->state->turn, beest_meeting_deadline(m->call), late, &count);
+	roll.name = m->call->roll_name;
+	if (roll.name)
+		beest_tally_refuse(&roll, m->call->run, late, count);
+	m->wait.hurry = true;
+
+	return ret;
+}
+
+/* Reads all parts that lack a rank. */
+static int lacking_read(struct meeting *m)
+{
+	const struct beest_missing missing = missing_of(m);
+	const int64_t deadline = beest_meeting_deadline(m->call);
+	int ret = 0;
+
+	if (missing.tally->part_count == 1)
+		return 0;
+	if (calls_roll(m))
+		ret = beest_tally_read(&m->roll, missing.tally, deadline);
+	if (ret == 0 && m->pass.parts)
+		ret = beest_tally_read(&m->pass, &m->pass, deadline);
+	if (ret == 0 && m->former.parts)
+		ret = beest_tally_read(&m->former, &m->former, deadline);
+
+	return ret;
+}
+
+static void missing_report(struct meeting *m)
+{
+	const struct beest_missing missing = missing_of(m);
+	int64_t now = beest_clock_now();
+
+	if (!m->call->progress || now < m->report_at)
+		return;
+	m->report_at = now + BEEST_SECOND;
+	beest_missing_report(&missing, m->call->progress, m->call->data);
+}
+
+/* A server that does not answer is left for the wait: further looks would prolong the call. */
+static int late_each(struct meeting *m)
+{
+	struct beest_meeting_state *state = m->state;
+	int64_t now = beest_clock_now(), elapsed = now - state->began_at;
+	int64_t after = LATE_FIRST + (int64_t)m->call->ranks->count * LATE_RANK;
+	int ret;
+
+	if (now < state->began_at + after || now < state->due_at)
+		return 0;
+	state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, after), LATE_MOST);
+	ret = lacking_read(m);
+	missing_report(m);
+	if (ret == 0 && !calls_roll(m) && !beest_tally_is_complete(&m->pass))
+		ret = missing_judge(m);
+
+	return beest_kv_transient(ret) ? 0 : ret < 0 ? ret : 1;
+}
+
+/* Names in the heads of the lists what has become complete.  1: the next look says so. */
+static int parts_name(struct meeting *m, bool late)
+{
+	struct beest_tally *const tallies[] = { &m->roll, &m->pass, &m->former };
+	size_t i;
+	int ret = 0, one;
+
+	for (i = 0; i < BEEST_COUNT(tallies) && ret >= 0; i++) {
+		one = tallies[i]->parts ? beest_tally_name(tallies[i], late) : 0;
+		ret = one < 0 ? one : ret | one;
+	}
+	m->wait.hurry |= ret > 0;
+
+	return ret;
+}
+
+/*
+ * The number of ranks that have come hints at how long the others will take.  The first few hint
+ * at little; so a rank never expects to wait longer than it has waited already.
+ */
+static int64_t expect(const struct meeting *m)
+{
+	const struct beest_tally *tally = missing_of(m).tally;
+	int64_t elapsed = beest_clock_now() - m->began;
+	size_t here = beest_tally_count(tally), left = m->call->ranks->count - here;
+
+	return here ? BEEST_MIN(elapsed, elapsed / (int64_t)here * (int64_t)left) : 0;
+}
+
+/* Others wait for what this rank has to say: so it says that before it goes on. */
+static int meeting_each(void *data)
+{
+	struct meeting *m = data;
+	int ret, late;
+
+	if (calls_roll(m) && m->call->waits && !m->state->roll)
+		m->call->waits(m->call->data);
+	if (m->wait.failing)
+		return 0;
+	ret = late = late_each(m);
+	if (ret >= 0 && calls_roll(m))
+		ret = roll_see(m);
+	if (ret >= 0)
+		ret = parts_name(m, late);
+	m->wait.expected = expect(m);
+	if (ret != 0)
+		return BEEST_MIN(ret, 0);
+
+	return calls_roll(m) ? roll_decide(m) : beest_tally_is_complete(&m->pass);
+}
+
+/* ---------------------------------------------------------------------- the whole --- */
+
+static int meeting_start(struct meeting *m)
+{
+	const struct beest_meeting *call = m->call;
+	int ret;
+
+	m->began = beest_clock_now();
+	m->report_at = m->began + BEEST_SECOND;
+	if (!m->state->began_at)
+		m->state->began_at = m->began;
+	pass_delete(m);
+	ret = calls_roll(m) ? roll_come(m) : pass_come(m, call->run);
+	gets_make(m);
+	m->wait.most = BEEST_COUNT(m->gets);
+	m->wait.each = meeting_each;
+	m->wait.data = m;
+	m->wait.meets = calls_roll(m);
+	m->wait.limit = call->limit;
+
+	return ret;
+}
+
+/*
+ * The wait has ended, but by the lists just read, all have come: nobody else is to blame if this
+ * rank was not in time to see so.
+ */
+static int meeting_expired(struct meeting *m)
+{
+	struct beest_missing missing = missing_of(m);
+	const struct beest_limit *limit = m->call->limit;
+	int ret = lacking_read(m);
+
+	if (ret < 0)
+		return ret;
+	if (missing.tally == &m->pass && beest_tally_is_complete(&m->pass))
+		return 0;
+	if (limit->once && m->call->ranks->count > BEEST_TALLY_PART)
+		return beest_fail(EAGAIN, "not all of %zu ranks have arrived; a call with a "
+				  "deadline names the missing ones", m->call->ranks->count);
+	ret = beest_missing_fail(&missing);
+	m->call->without = missing.returned;
+
+	return ret < 0 ? ret : beest_fail(beest_limit_errno(limit), "%sall ranks have arrived in "
+					  "the meantime, but the last steps need more time: call "
+					  "again", BEEST_LIMIT_TEXT(limit, "after"));
+}
+
+static void meeting_end(struct meeting *m, int ret)
+{
+	if (ret == 0 && calls_roll(m)) {
+		m->call->digest = m->state->roll;
+		if (m->call->again)
+			beest_tally_say(&m->roll, BEEST_BARRIER_PASSED, m->state->roll, NULL, 0);
+	}
+	if (ret == 0)
+		memset(m->state, 0, sizeof(*m->state));
+	beest_tally_end(&m->roll);
+	beest_tally_end(&m->pass);
+	beest_tally_end(&m->former);
+}
+
+int beest_meeting_run(struct beest_meeting *call)
+{
+	struct meeting m = { .call = call, .state = call->state };
+	int ret;
+
+	ret = meeting_start(&m);
+	if (ret == 0)
+		ret = beest_wait_run(call->registry, &m.wait);
+	if (ret == -ETIMEDOUT || ret == -EAGAIN)
+		ret = meeting_expired(&m);
+	meeting_end(&m, ret);
+
+	return ret;
+}

@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: MIT */
+/* tally.c - see tally.h */
+#include "config.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/text.h"
+#include "lib/rendezvous/list.h"
+#include "lib/rendezvous/tally.h"
+
+#define PART BEEST_TALLY_PART
+
+/* --------------------------------------------------------------------------- keys --- */
+
+static int key_make(const struct beest_tally_place *place, uint64_t run, const char *last,
+		    char key[BEEST_KEY_MAX + 1])
+{
+	char name[2 * BEEST_KEY_MAX], head[17] = "-", pass[24] = "";
+	int size;
+
+	if (run)
+		snprintf(head, sizeof(head), "%016" PRIx64, run);
+	if (run)
+		snprintf(pass, sizeof(pass), "%" PRIx64 "/", place->pass);
+	size = snprintf(name, sizeof(name), "%s/%s/%s%s", head, place->name, pass, last);
+	if (size > BEEST_KEY_MAX)
+		return beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key",
+				  place->name);
+
+	return beest_registry_key(place->registry, BEEST_KIND_BARRIER, name, key);
+}
+
+int beest_tally_key(const struct beest_tally_place *place, const char *last,
+		    char key[BEEST_KEY_MAX + 1])
+{
+	return key_make(place, place->run, last, key);
+}
+
+int beest_tally_placed_as(const struct beest_tally_place *place, char key[BEEST_KEY_MAX + 1])
+{
+	return key_make(place, 0, "", key);
+}
+
+static size_t parts_of(const struct beest_ids *ranks)
+{
+	return (ranks->count + PART - 1) / PART;
+}
+
+static size_t position_of(const struct beest_tally_place *place)
+{
+	int position = beest_parse_ids_position(place->ranks, place->rank);
+
+	return position < 0 ? 0 : (size_t)position;
+}
+
+static int part_key(const struct beest_tally_place *place, size_t part,
+		    char key[BEEST_KEY_MAX + 1])
+{
+	char last[24];
+
+	snprintf(last, sizeof(last), "%zu", part);
+
+	return beest_tally_key(place, last, key);
+}
+
+static int top_key(const struct beest_tally_place *place, char key[BEEST_KEY_MAX + 1])
+{
+	return parts_of(place->ranks) > 1 ? beest_tally_key(place, "head", key) :
+	       part_key(place, 0, key);
+}
+
+/* ------------------------------------------------------------------ begin and end --- */
+
+int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place *place)
+{
+	const size_t count = place->ranks->count;
+	int ret;
+
+	memset(tally, 0, sizeof(*tally));
+	tally->registry = place->registry;
+	tally->place = *place;
+	tally->own = position_of(place);
+	tally->part_count = parts_of(place->ranks);
+	ret = beest_tally_placed_as(place, tally->placed_as);
+	if (ret == 0)
+		ret = top_key(place, tally->top_key);
+	if (ret == 0)
+		ret = part_key(place, tally->own / PART, tally->own_key);
+	if (ret < 0)
+		return ret;
+	tally->server = beest_kv_server_of(place->registry->kv, tally->placed_as);
+	tally->states = calloc(count, sizeof(*tally->states));
+	tally->parts = calloc(tally->part_count, sizeof(*tally->parts));
+	if (!tally->states || !tally->parts) {
+		beest_tally_end(tally);
+		return beest_fail(ENOMEM, "no memory for a list of %zu ranks", count);
+	}
+
+	return 0;
+}
+
+static size_t part_end(const struct beest_tally *tally, size_t part)
+{
+	return BEEST_MIN((part + 1) * PART, tally->place.ranks->count);
+}
+
+/* The digest of the @marks of one part's ranks. */
+static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *marks, size_t part)
+{
+	const size_t blob_size = tally->mark_size - BEEST_INCARNATION_SIZE;
+	uint64_t digest = BEEST_HASH_FNV;
+	const uint8_t *mark;
+	uint32_t sum;
+	size_t i;
+
+	for (i = part * PART; i < part_end(tally, part); i++) {
+		mark = marks + i * tally->mark_size;
+		digest = beest_hash_fnv(digest, mark, BEEST_INCARNATION_SIZE);
+		sum = htobe32(beest_hash_crc32(0, mark + BEEST_INCARNATION_SIZE, blob_size));
+		digest = beest_hash_fnv(digest, &sum, sizeof(sum));
+	}
+
+	return digest | 1;
+}
+
+int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_place *place,
+			   const void *blob, size_t size, const uint8_t *former)
+{
+	size_t i;
+	int ret = beest_tally_start(tally, place);
+
+	if (ret < 0)
+		return ret;
+	tally->blob = blob;
+	tally->mark_size = BEEST_INCARNATION_SIZE + size;
+	tally->former = former;
+	tally->marks = calloc(place->ranks->count, tally->mark_size);
+	if (!tally->marks) {
+		beest_tally_end(tally);
+		return beest_fail(ENOMEM, "no memory for the marks of %zu ranks",
+				  place->ranks->count);
+	}
+	/* The head may still name what was passed with. */
+	for (i = 0; i < tally->part_count && former && tally->part_count > 1; i++)
+		tally->parts[i].heard = marks_digest(tally, former, i);
+
+	return 0;
+}
+
+void beest_tally_end(struct beest_tally *tally)
+{
+	free(tally->states);
+	free(tally->parts);
+	free(tally->marks);
+	memset(tally, 0, sizeof(*tally));
+}
+
+/* ------------------------------------------------------------------------- saying --- */
+
+/* @key is one of that place.  What was said there before is not said again. */
+static int entry_put(const struct beest_tally_place *place, const char *key,
+		     const struct beest_barrier_body *body, const void *more, size_t size)
+{
+	uint8_t bytes[BEEST_ENTRY_MAX];
+	char placed_as[BEEST_KEY_MAX + 1];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_BARRIER, .key = key, .placed_as = placed_as, .body = bytes,
+		.size = BEEST_BARRIER_SIZE + size, .calm = true,
+	};
+	int ret = beest_tally_placed_as(place, placed_as);
+
+	if (ret < 0)
+		return ret;
+	if (record.size + beest_record_overhead(place->registry->seal) > sizeof(bytes))
+		return beest_fail(EMSGSIZE, "an entry of %zu bytes is too long", size);
+	beest_record_barrier_encode(body, bytes);
+	if (size)
+		memcpy(bytes + BEEST_BARRIER_SIZE, more, size);
+
+	return beest_registry_put(place->registry, &record);
+}
+
+int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll,
+		    const void *more, size_t size)
+{
+	const struct beest_barrier_body body = { .word = (uint8_t)word, .roll = roll };
+
+	tally->said = false;
+
+	return entry_put(&tally->place, tally->own_key, &body, more, size);
+}
+
+#define REFUSED_MAX 64
+
+int beest_tally_refuse(const struct beest_tally_place *place, uint64_t roll,
+		       const struct beest_incarnation *late, size_t count)
+{
+	const struct beest_barrier_body body = { .word = BEEST_BARRIER_REFUSES, .roll = roll };
+	char key[BEEST_KEY_MAX + 1];
+	int ret = top_key(place, key);
+
+	return ret < 0 ? ret : entry_put(place, key, &body, late,
+					 BEEST_MIN(count, REFUSED_MAX) * sizeof(*late));
+}
+
+void beest_tally_forget(const struct beest_tally_place *place)
+{
+	char key[BEEST_KEY_MAX + 1];
+
+	if (part_key(place, position_of(place) / PART, key) == 0)
+		beest_lease_forget(place->registry->leases, key, 0);
+	if (top_key(place, key) == 0)
+		beest_lease_forget(place->registry->leases, key, 0);
+}
+
+bool beest_tally_delete(const struct beest_tally_place *place, bool head,
+			char key[BEEST_KEY_MAX + 1], struct beest_look_extra *extra)
+{
+	char placed_as[BEEST_KEY_MAX + 1];
+
+	if (position_of(place) % (head ? place->ranks->count : PART) != 0 ||
+	    (head && parts_of(place->ranks) == 1) ||
+	    beest_tally_placed_as(place, placed_as) < 0 ||
+	    (head ? top_key(place, key) : part_key(place, position_of(place) / PART, key)) < 0)
+		return false;
+	*extra = (struct beest_look_extra){
+		.server = beest_kv_server_of(place->registry->kv, placed_as),
+		.write = { .verb = BEEST_KV_DELETE, .key = key },
+	};
+
+	return true;
+}
+
+/* ---------------------------------------------------------------- what entries say --- */
+
+static uint8_t *mark_at(const struct beest_tally *tally, size_t i)
+{
+	return tally->marks + i * tally->mark_size;
+}
+
+/* A rank that brings less, or more, than this one asks for something else: its user judges that. */
+static void mark_fill(const struct beest_tally *tally, size_t i, const struct beest_record *record)
+{
+	const size_t room = tally->mark_size - BEEST_INCARNATION_SIZE;
+	const size_t size = BEEST_MIN(record->size - BEEST_BARRIER_SIZE, room);
+	uint8_t *mark = mark_at(tally, i);
+
+	memcpy(mark, &record->incarnation, BEEST_INCARNATION_SIZE);
+	memcpy(mark + BEEST_INCARNATION_SIZE, record->body + BEEST_BARRIER_SIZE, size);
+	memset(mark + BEEST_INCARNATION_SIZE + size, 0, room - size);
+}
+
+/* Is it what this process says now? */
+static bool is_own(const struct beest_tally *tally, const struct beest_record *record)
+{
+	return beest_process_is_context(&record->incarnation,
+					beest_registry_incarnation(tally->registry)) &&
+	       (!tally->marks || memcmp(mark_at(tally, tally->own) + BEEST_INCARNATION_SIZE,
+					tally->blob,
+					tally->mark_size - BEEST_INCARNATION_SIZE) == 0);
+}
+
+/* Reads one value of a list.  What is known of its part is made anew. */
+struct reading {
+	struct beest_tally *tally;
+	size_t first, end;		/* positions of the part's ranks; the same: it is the head */
+	size_t last;			/* the position of the rank whose entry was the last */
+};
+
+static void take_comes(struct reading *reading, size_t i, const struct beest_record *record,
+		       const struct beest_barrier_body *body)
+{
+	struct beest_tally *tally = reading->tally;
+
+	if (body->roll != tally->place.run)
+		return;
+	if (tally->marks)
+		mark_fill(tally, i, record);
+	tally->states[i] = tally->former &&
+			   memcmp(mark_at(tally, i), tally->former + i * tally->mark_size,
+				  tally->mark_size) == 0 ? BEEST_TALLY_HAS_PASSED :
+			   BEEST_TALLY_CAME;
+	reading->last = i;
+	if (i == tally->own)
+		tally->said = is_own(tally, record);
+}
+
+static void take_passed(struct reading *reading, size_t i, const struct beest_record *record,
+			const struct beest_barrier_body *body)
+{
+	struct beest_tally *tally = reading->tally;
+
+	if (!tally->marks)
+		return;
+	mark_fill(tally, i, record);
+	tally->states[i] = BEEST_TALLY_HAS_PASSED;
+	tally->passed = body->roll;
+	if (i == tally->own)
+		tally->said = false;
+}
+
+static void take_refusal(struct beest_tally *tally, const struct beest_record *record)
+{
+	const uint8_t *named = record->body + BEEST_BARRIER_SIZE;
+	const uint8_t *end = record->body + record->size;
+
+	for (; named + BEEST_INCARNATION_SIZE <= end; named += BEEST_INCARNATION_SIZE)
+		tally->refused |= memcmp(named, beest_registry_incarnation(tally->registry),
+					 BEEST_INCARNATION_SIZE) == 0;
+}
+
+static void entry_take(struct reading *reading, const struct beest_record *record)
+{
+	struct beest_tally *tally = reading->tally;
+	struct beest_barrier_body body;
+	int position;
+
+	if (beest_record_barrier_decode(record, &body) < 0)
+		return;
+	if (body.word == BEEST_BARRIER_REFUSES)
+		take_refusal(tally, record);
+	if (body.word == BEEST_BARRIER_FULL && tally->part_count > 1 &&
+	    body.part < tally->part_count)
+		tally->parts[body.part].named = body.roll;
+	if (body.word != BEEST_BARRIER_COMES && body.word != BEEST_BARRIER_PASSED)
+		return;
+	position = beest_parse_ids_position(tally->place.ranks, record->rank);
+	if (position < (int)reading->first || position >= (int)reading->end)
+		return;
+	(body.word == BEEST_BARRIER_COMES ? take_comes : take_passed)(reading, (size_t)position,
+								      record, &body);
+}
+
+/* The digest of a part whose ranks have all come; 0: some have not. */
+static uint64_t part_digest(const struct reading *reading)
+{
+	const struct beest_tally *tally = reading->tally;
+	size_t i;
+
+	for (i = reading->first; i < reading->end; i++)
+		if (tally->states[i] != BEEST_TALLY_CAME)
+			return 0;
+
+	return tally->marks ? marks_digest(tally, tally->marks, reading->first / PART) :
+	       tally->place.run;
+}
+
+/* Entries of another secret or version may be why nobody comes. */
+static void strangers_note(struct beest_tally *tally, const struct beest_entry_reader *reader)
+{
+	if (!reader->strangers)
+		return;
+	tally->stranger = reader->stranger;
+	beest_text_copy(tally->why, sizeof(tally->why), reader->why);
+}
+
+static int value_read(struct reading *reading, const char *key, const struct beest_kv_value *value)
+{
+	struct beest_tally *tally = reading->tally;
+	struct beest_entry_reader reader;
+	struct beest_record record;
+	int ret;
+
+	beest_entry_read(&reader, tally->registry->seal, BEEST_KIND_BARRIER, key, value->bytes,
+			 value->bytes ? value->size : 0);
+	while ((ret = beest_entry_next(&reader, &record)) > 0)
+		entry_take(reading, &record);
+	strangers_note(tally, &reader);
+
+	return ret;
+}
+
+static int part_read(struct beest_tally *tally, size_t number, const char *key,
+		     const struct beest_kv_value *value)
+{
+	struct beest_tally_part *part = &tally->parts[number];
+	struct reading reading = {
+		.tally = tally, .first = number * PART,
+		.end = part_end(tally, number),
+		.last = SIZE_MAX,
+	};
+	int ret;
+
+	memset(tally->states + reading.first, BEEST_TALLY_ABSENT, reading.end - reading.first);
+	if (number == tally->own / PART)
+		tally->said = false;
+	ret = value_read(&reading, key, value);
+	part->digest = part_digest(&reading);
+	part->heard = part->named;
+	if (number == tally->own / PART)
+		tally->completes = part->digest && reading.last == tally->own;
+	/* An entry that was stored and is not there, or behind which another's came, is said anew. */
+	if (number == tally->own / PART && !tally->said &&
+	    beest_lease_is(tally->registry->leases, key, BEEST_LEASE_SETTLED))
+		beest_lease_insist(tally->registry->leases, key);
+
+	return ret;
+}
+
+/* ------------------------------------------------------------------- in each look --- */
+
+static int see_top(void *data, const struct beest_kv_value *value)
+{
+	struct beest_tally *tally = data;
+	struct reading reading = { .tally = tally };
+	size_t i;
+
+	if (tally->part_count == 1)
+		return part_read(tally, 0, tally->top_key, value);
+	for (i = 0; i < tally->part_count; i++)
+		tally->parts[i].named = 0;
+
+	return value_read(&reading, tally->top_key, value);
+}
+
+/* Until the entry of this rank is there, which may complete its part. */
+static int see_own(void *data, const struct beest_kv_value *value)
+{
+	struct beest_tally *tally = data;
+	int ret = part_read(tally, tally->own / PART, tally->own_key, value);
+
+	return ret < 0 ? ret : tally->said;
+}
+
+size_t beest_tally_gets(struct beest_tally *tally, const char *name, const char *noun,
+			struct beest_wait_get gets[BEEST_TALLY_GETS])
+{
+	struct beest_wait_get get = {
+		.kind = BEEST_KIND_BARRIER, .key = tally->top_key, .name = name, .noun = noun,
+		.placed_as = tally->placed_as, .server = tally->server, .see_list = see_top,
+		.data = tally,
+	};
+
+	gets[0] = get;
+	get.key = tally->own_key;
+	get.see_list = see_own;
+	get.got = tally->said;
+	gets[1] = get;
+
+	return tally->part_count > 1 ? 2 : 1;
+}
+
+/* Reads the parts for which @wanted says so, by one look. */
+static int parts_read(struct beest_tally *tally, const bool *wanted, int64_t deadline)
+{
+	char (*keys)[BEEST_KEY_MAX + 1] = calloc(tally->part_count, sizeof(*keys));
+	struct beest_look_want *wants = calloc(tally->part_count, sizeof(*wants));
+	struct beest_look look = { .wants = wants, .deadline = deadline };
+	size_t i, k;
+	int ret = 0;
+
+	if (!keys || !wants)
+		ret = beest_fail(ENOMEM, "no memory to read %zu lists", tally->part_count);
+	for (i = 0; i < tally->part_count && ret == 0; i++) {
+		if (!wanted[i])
+			continue;
+		ret = part_key(&tally->place, i, keys[look.count]);
+		wants[look.count].key = keys[look.count];
+		wants[look.count++].server = tally->server;
+	}
+	if (ret == 0 && look.count)
+		ret = beest_look_take(tally->registry, &look);
+	for (i = k = 0; i < tally->part_count && ret == 0 && look.count; i++)
+		if (wanted[i]) {
+			ret = part_read(tally, i, keys[k], &wants[k].value);
+			k++;
+		}
+	if (look.count)
+		beest_look_free(wants, look.count);
+	free(wants);
+	free(keys);
+
+	return ret;
+}
+
+int beest_tally_read(struct beest_tally *tally, const struct beest_tally *lacking,
+		     int64_t deadline)
+{
+	bool wanted[tally->part_count];
+	size_t i;
+
+	for (i = 0; i < tally->part_count; i++)
+		wanted[i] = !lacking->parts[i].digest &&
+			    !(lacking->place.run && lacking->parts[i].named);
+
+	return parts_read(tally, wanted, deadline);
+}
+
+/* A server that does not answer is left for the wait to report. */
+int beest_tally_each(struct beest_tally *tally, int64_t deadline)
+{
+	bool wanted[tally->part_count], any = false;
+	const struct beest_tally_part *part;
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < tally->part_count; i++) {
+		part = &tally->parts[i];
+		wanted[i] = tally->marks && part->named && part->named != part->heard &&
+			    part->named != part->digest;
+		any |= wanted[i];
+	}
+	if (any)
+		ret = parts_read(tally, wanted, deadline);
+	if (ret < 0)
+		return beest_kv_transient(ret) ? 0 : ret;
+
+	return beest_tally_is_complete(tally);
+}
+
+bool beest_tally_is_complete(const struct beest_tally *tally)
+{
+	size_t i;
+
+	for (i = 0; i < tally->part_count; i++)
+		if (!tally->parts[i].digest &&
+		    !(tally->place.run && tally->parts[i].named == tally->place.run))
+			return false;
+
+	return true;
+}
+
+/* -------------------------------------------------------------------- the head --- */
+
+/* Is it complete, and does the head lack it? */
+static bool part_is_unnamed(const struct beest_tally *tally, size_t i)
+{
+	return tally->parts[i].digest && tally->parts[i].digest != tally->parts[i].named;
+}
+
+bool beest_tally_is_last(const struct beest_tally *tally)
+{
+	return tally->completes && beest_tally_is_complete(tally) &&
+	       (tally->part_count == 1 || part_is_unnamed(tally, tally->own / PART));
+}
+
+int beest_tally_name(struct beest_tally *tally, bool late)
+{
+	struct beest_barrier_body body = { .word = BEEST_BARRIER_FULL };
+	size_t i = tally->own / PART, step = 0;
+	int ret;
+
+	if (tally->part_count == 1)
+		return 0;
+	while (late && step < tally->part_count && !part_is_unnamed(tally, i)) {
+		i = (i + 1) % tally->part_count;
+		step++;
+	}
+	if (!part_is_unnamed(tally, i) || !(late || tally->completes))
+		return 0;
+	body.part = (uint32_t)i;
+	body.roll = tally->parts[i].digest;
+	ret = entry_put(&tally->place, tally->top_key, &body, NULL, 0);
+	/* It was said before, and got lost, or another's late entry stands behind it. */
+	if (ret == 0 && late)
+		beest_lease_insist(tally->registry->leases, tally->top_key);
+
+	return ret < 0 ? ret : !beest_lease_is(tally->registry->leases, tally->top_key,
+					       BEEST_LEASE_SETTLED);
+}
+
+uint64_t beest_tally_digest(const struct beest_tally *tally)
+{
+	uint64_t digest = BEEST_HASH_FNV, wire;
+	size_t i;
+
+	for (i = 0; i < tally->part_count; i++) {
+		wire = htobe64(tally->parts[i].digest);
+		digest = beest_hash_fnv(digest, &wire, sizeof(wire));
+	}
+
+	return digest | 1;
+}
+
+size_t beest_tally_count(const struct beest_tally *tally)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < tally->place.ranks->count; i++)
+		count += beest_tally_is_here(tally, i);
+
+	return count;
+}

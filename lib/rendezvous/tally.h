@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tally.h - who has come: a list to which each rank appends its entry
+ *
+ * Owns the keys of such a list, what its entries say, and what was read of them.  The list of
+ * many ranks is in parts, so that an append copies little and a look reads little.  Then one more
+ * list, the head, names the parts in which all ranks are there: the rank whose entry completes a
+ * part names it, and all others read the head alone.  What the head says of a part only tells
+ * when to read it.  A list of few ranks is one part, without a head.
+ *
+ * Each entry is a lease, so it stays until its context has said something else there.
+ *
+ * Knows nothing of the order in which ranks do things, or of what a mark says.
+ */
+#ifndef BEEST_TALLY_H
+#define BEEST_TALLY_H
+
+#include "lib/base/parse.h"
+#include "lib/rendezvous/wait.h"
+
+/* The ranks of a part. */
+#define BEEST_TALLY_PART 32
+
+/* What is known of a rank; of the states, later ones of a process replace earlier ones. */
+enum beest_tally_state {
+	BEEST_TALLY_ABSENT,
+	BEEST_TALLY_HAS_PASSED,		/* it was there for a roll call that is over */
+	BEEST_TALLY_CAME,
+};
+
+/* Which list it is. */
+struct beest_tally_place {
+	struct beest_registry *registry;
+	const struct beest_ids *ranks;
+	int rank;
+	const char *name;		/* of a barrier, or "mesh/NAME" */
+	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
+	uint64_t pass;			/* with a run: 0: of the roll call itself, else from 1 */
+};
+
+/* Digests are never 0, which means none. */
+struct beest_tally_part {
+	uint64_t digest;		/* of its marks, if all its ranks were there when read */
+	uint64_t named;			/* what the head says */
+	uint64_t heard;			/* what the head said when the part was read last */
+};
+
+struct beest_tally {
+	struct beest_registry *registry;
+	struct beest_tally_place place;
+	size_t own;			/* the position of this rank */
+	size_t server;
+	char top_key[BEEST_KEY_MAX + 1];	/* the head, or the only part */
+	char own_key[BEEST_KEY_MAX + 1];	/* the part of this rank */
+	char placed_as[BEEST_KEY_MAX + 1];	/* chooses the server of all its keys */
+	size_t part_count;
+	struct beest_tally_part *parts;
+	uint8_t *states;		/* of each rank: enum beest_tally_state */
+
+	/* Of a roll call: the marks of all ranks, each an incarnation and what it brings. */
+	uint8_t *marks;
+	size_t mark_size;
+	const uint8_t *former;		/* marks that were passed with, and count no more; or NULL */
+	const void *blob;		/* what this rank brings */
+	uint64_t passed;		/* a roll with which some rank says that it has passed */
+
+	bool said;			/* this rank's entry was seen behind all others of its rank */
+	bool completes;			/* ... and behind those of all others of its part */
+	bool refused;			/* a list names this process as one that came too late */
+	int stranger;			/* the error of an entry of another secret or version; 0: none */
+	char why[160];			/* its sentence */
+};
+
+/* The key of that place which ends in @last.  -EINVAL, -ENAMETOOLONG. */
+int beest_tally_key(const struct beest_tally_place *place, const char *last,
+		    char key[BEEST_KEY_MAX + 1]);
+
+/* All keys of one name are on the server that is chosen by this key. */
+int beest_tally_placed_as(const struct beest_tally_place *place, char key[BEEST_KEY_MAX + 1]);
+
+/* Of a pass.  -ENOMEM, and the errors of beest_tally_key(). */
+int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place *place);
+
+/*
+ * Of a roll call, to which this rank brings @blob, of @size bytes.  Marks of @former, NULL: none,
+ * do not count.  Both must outlive the tally.
+ */
+int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_place *place,
+			   const void *blob, size_t size, const uint8_t *former);
+void beest_tally_end(struct beest_tally *tally);
+
+/* ---------------------------------------------------------------------- saying --- */
+
+/* Says it in the part of this rank, in place of what this context said there before. */
+int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll,
+		    const void *more, size_t size);
+
+/* Says in the list that all read first that these processes came too late for that roll. */
+int beest_tally_refuse(const struct beest_tally_place *place, uint64_t roll,
+		       const struct beest_incarnation *late, size_t count);
+
+/* Keeps there no longer what this context has said. */
+void beest_tally_forget(const struct beest_tally_place *place);
+
+/*
+ * Makes the write that deletes the part of this rank or, with @head, the head.  @key holds its
+ * key.  False: there is no such list, or it is for another rank to delete it.
+ */
+bool beest_tally_delete(const struct beest_tally_place *place, bool head,
+			char key[BEEST_KEY_MAX + 1], struct beest_look_extra *extra);
+
+/* --------------------------------------------------------------------- reading --- */
+
+/* The most gets of a tally. */
+#define BEEST_TALLY_GETS 2
+
+/* Makes the gets by which a wait reads the list; returns their number. */
+size_t beest_tally_gets(struct beest_tally *tally, const char *name, const char *noun,
+			struct beest_wait_get gets[BEEST_TALLY_GETS]);
+
+/*
+ * After a look: reads the parts that the head names, if this is a roll call.  Returns 1 if all
+ * ranks have come, and 0 if not.
+ */
+int beest_tally_each(struct beest_tally *tally, int64_t deadline);
+bool beest_tally_is_complete(const struct beest_tally *tally);
+
+/*
+ * Names a part in the head that is complete and not named there: that of this rank if its entry
+ * completes it, or with @late, any.  1: the next look says so.
+ */
+int beest_tally_name(struct beest_tally *tally, bool late);
+
+/* Is this rank about to name the last part? */
+bool beest_tally_is_last(const struct beest_tally *tally);
+
+/* Reads all parts in which a rank of @lacking is missing. */
+int beest_tally_read(struct beest_tally *tally, const struct beest_tally *lacking,
+		     int64_t deadline);
+
+/* Is rank number @i there? */
+static inline bool beest_tally_is_here(const struct beest_tally *tally, size_t i)
+{
+	const struct beest_tally_part *part = &tally->parts[i / BEEST_TALLY_PART];
+
+	return tally->states[i] == BEEST_TALLY_CAME || (tally->place.run && (part->named || part->digest));
+}
+
+/* The digest of the marks that were read.  Only of a complete tally. */
+uint64_t beest_tally_digest(const struct beest_tally *tally);
+
+/* How many ranks are there, as far as is known. */
+size_t beest_tally_count(const struct beest_tally *tally);
+
+#endif
