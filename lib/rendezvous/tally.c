@@ -158,6 +158,7 @@ void beest_tally_end(struct beest_tally *tally)
 	free(tally->states);
 	free(tally->parts);
 	free(tally->marks);
+	free(tally->top);
 	memset(tally, 0, sizeof(*tally));
 }
 
@@ -266,14 +267,14 @@ static bool is_own(const struct beest_tally *tally, const struct beest_record *r
 					tally->mark_size - BEEST_INCARNATION_SIZE) == 0);
 }
 
-/* Reads one value of a list.  What is known of its part is made anew. */
+/* One value of a list. */
 struct reading {
 	struct beest_tally *tally;
+	const char *key;
 	size_t first, end;		/* positions of the part's ranks; the same: it is the head */
-	size_t last;			/* the position of the rank whose entry was the last */
 };
 
-static void take_comes(struct reading *reading, size_t i, const struct beest_record *record,
+static void take_comes(const struct reading *reading, size_t i, const struct beest_record *record,
 		       const struct beest_barrier_body *body)
 {
 	struct beest_tally *tally = reading->tally;
@@ -286,12 +287,12 @@ static void take_comes(struct reading *reading, size_t i, const struct beest_rec
 			   memcmp(mark_at(tally, i), tally->former + i * tally->mark_size,
 				  tally->mark_size) == 0 ? BEEST_TALLY_HAS_PASSED :
 			   BEEST_TALLY_CAME;
-	reading->last = i;
+	tally->last = i;
 	if (i == tally->own)
-		tally->said = is_own(tally, record);
+		tally->own_is_last = is_own(tally, record);
 }
 
-static void take_passed(struct reading *reading, size_t i, const struct beest_record *record,
+static void take_passed(const struct reading *reading, size_t i, const struct beest_record *record,
 			const struct beest_barrier_body *body)
 {
 	struct beest_tally *tally = reading->tally;
@@ -301,8 +302,6 @@ static void take_passed(struct reading *reading, size_t i, const struct beest_re
 	mark_fill(tally, i, record);
 	tally->states[i] = BEEST_TALLY_HAS_PASSED;
 	tally->passed = body->roll;
-	if (i == tally->own)
-		tally->said = false;
 }
 
 static void take_refusal(struct beest_tally *tally, const struct beest_record *record)
@@ -315,7 +314,7 @@ static void take_refusal(struct beest_tally *tally, const struct beest_record *r
 					 BEEST_INCARNATION_SIZE) == 0;
 }
 
-static void entry_take(struct reading *reading, const struct beest_record *record)
+static void entry_take(const struct reading *reading, const struct beest_record *record)
 {
 	struct beest_tally *tally = reading->tally;
 	struct beest_barrier_body body;
@@ -360,15 +359,28 @@ static void strangers_note(struct beest_tally *tally, const struct beest_entry_r
 	beest_text_copy(tally->why, sizeof(tally->why), reader->why);
 }
 
-static int value_read(struct reading *reading, const char *key, const struct beest_kv_value *value)
+/* What is known of the ranks, or parts, that the list is about is made anew. */
+static void reading_reset(const struct reading *reading)
+{
+	struct beest_tally *tally = reading->tally;
+	size_t i;
+
+	memset(tally->states + reading->first, BEEST_TALLY_ABSENT,
+	       reading->end - reading->first);
+	tally->last = SIZE_MAX;
+	for (i = 0; i < tally->part_count && reading->first == reading->end; i++)
+		tally->parts[i].named = 0;
+}
+
+static int entries_read(const struct reading *reading, const uint8_t *bytes, size_t size)
 {
 	struct beest_tally *tally = reading->tally;
 	struct beest_entry_reader reader;
 	struct beest_record record;
 	int ret;
 
-	beest_entry_read(&reader, tally->registry->seal, BEEST_KIND_BARRIER, key, value->bytes,
-			 value->bytes ? value->size : 0);
+	beest_entry_read(&reader, tally->registry->seal, BEEST_KIND_BARRIER, reading->key, bytes,
+			 size);
 	while ((ret = beest_entry_next(&reader, &record)) > 0)
 		entry_take(reading, &record);
 	strangers_note(tally, &reader);
@@ -376,47 +388,84 @@ static int value_read(struct reading *reading, const char *key, const struct bee
 	return ret;
 }
 
+/* After the entries of a part were read. */
+static void part_judge(const struct reading *reading)
+{
+	struct beest_tally *tally = reading->tally;
+	const size_t number = reading->first / PART;
+	struct beest_tally_part *part = &tally->parts[number];
+
+	part->digest = part_digest(reading);
+	part->heard = part->named;
+	if (number != tally->own / PART)
+		return;
+	tally->said = tally->states[tally->own] == BEEST_TALLY_CAME && tally->own_is_last;
+	tally->completes = part->digest && tally->last == tally->own;
+	/* An entry that was stored and is not there, or behind which another's came, is said anew. */
+	if (!tally->said && beest_lease_is(tally->registry->leases, reading->key,
+					   BEEST_LEASE_SETTLED))
+		beest_lease_insist(tally->registry->leases, reading->key);
+}
+
 static int part_read(struct beest_tally *tally, size_t number, const char *key,
 		     const struct beest_kv_value *value)
 {
-	struct beest_tally_part *part = &tally->parts[number];
-	struct reading reading = {
-		.tally = tally, .first = number * PART,
-		.end = part_end(tally, number),
-		.last = SIZE_MAX,
+	const struct reading reading = {
+		.tally = tally, .key = key, .first = number * PART, .end = part_end(tally, number),
 	};
 	int ret;
 
-	memset(tally->states + reading.first, BEEST_TALLY_ABSENT, reading.end - reading.first);
-	if (number == tally->own / PART)
-		tally->said = false;
-	ret = value_read(&reading, key, value);
-	part->digest = part_digest(&reading);
-	part->heard = part->named;
-	if (number == tally->own / PART)
-		tally->completes = part->digest && reading.last == tally->own;
-	/* An entry that was stored and is not there, or behind which another's came, is said anew. */
-	if (number == tally->own / PART && !tally->said &&
-	    beest_lease_is(tally->registry->leases, key, BEEST_LEASE_SETTLED))
-		beest_lease_insist(tally->registry->leases, key);
+	reading_reset(&reading);
+	ret = entries_read(&reading, value->bytes, value->bytes ? value->size : 0);
+	part_judge(&reading);
 
 	return ret;
 }
 
 /* ------------------------------------------------------------------- in each look --- */
 
+/* The number of bytes that were read before, and say the same now. */
+static size_t top_keep(struct beest_tally *tally, const struct beest_kv_value *value)
+{
+	const size_t size = value->bytes ? value->size : 0;
+	size_t kept = tally->top_size;
+	uint8_t *top;
+
+	if (kept > size || (kept && memcmp(tally->top, value->bytes, kept) != 0))
+		kept = 0;
+	tally->top_size = 0;
+	if (!size)
+		return 0;
+	top = size > kept ? realloc(tally->top, size) : tally->top;
+	if (!top)
+		return 0;
+	memcpy(top + kept, (const uint8_t *)value->bytes + kept, size - kept);
+	tally->top = top;
+	tally->top_size = size;
+
+	return kept;
+}
+
+/* Each look reads it again, but mostly only what others have appended is new. */
 static int see_top(void *data, const struct beest_kv_value *value)
 {
 	struct beest_tally *tally = data;
-	struct reading reading = { .tally = tally };
-	size_t i;
+	const struct reading reading = {
+		.tally = tally, .key = tally->top_key,
+		.end = tally->part_count == 1 ? part_end(tally, 0) : 0,
+	};
+	const size_t kept = top_keep(tally, value);
+	int ret = 0;
 
+	if (!kept)
+		reading_reset(&reading);
+	if (value->bytes)
+		ret = entries_read(&reading, (const uint8_t *)value->bytes + kept,
+				   value->size - kept);
 	if (tally->part_count == 1)
-		return part_read(tally, 0, tally->top_key, value);
-	for (i = 0; i < tally->part_count; i++)
-		tally->parts[i].named = 0;
+		part_judge(&reading);
 
-	return value_read(&reading, tally->top_key, value);
+	return ret;
 }
 
 /* Until the entry of this rank is there, which may complete its part. */

@@ -64,6 +64,10 @@ struct beest_tally {
 	const void *blob;		/* what this rank brings */
 	uint64_t passed;		/* a roll with which some rank says that it has passed */
 
+	uint8_t *top;			/* the head, or the only part, as read last: mostly it grows */
+	size_t top_size;
+	size_t last;			/* the position of the rank whose entry came last in a part */
+	bool own_is_last;		/* of this rank's entries, the last is what it says now */
 	bool said;			/* this rank's entry was seen behind all others of its rank */
 	bool completes;			/* ... and behind those of all others of its part */
 	bool refused;			/* a list names this process as one that came too late */
