@@ -11,9 +11,6 @@
 #include "lib/core/meshmark.h"
 #include "lib/core/meshphase.h"
 
-/* The roll, which has the marks of all ranks, must fit into a Memcached value of 1 MB. */
-#define ROLL_MAX (1000 * 1000)
-
 /* A digest of what all ranks must ask for alike. */
 static uint64_t form_of(const struct hartebeest_mesh *mesh)
 {
@@ -77,17 +74,12 @@ static int list_make(struct hartebeest_mesh *mesh)
 
 int beest_meshmark_make(struct hartebeest_mesh *mesh)
 {
-	size_t count = mesh->ranks.count;
 	int ret;
 
 	mesh->blob_size = beest_record_mesh_size(mesh->region_count);
-	if (count * (mesh->blob_size + BEEST_INCARNATION_SIZE) > ROLL_MAX && !mesh->gather)
-		return beest_fail(EMSGSIZE, "%zu ranks with %zu regions each bring %zu bytes, but "
-				  "a Memcached value holds at most 1 MB", count, mesh->region_count,
-				  count * (mesh->blob_size + BEEST_INCARNATION_SIZE));
 	mesh->blob = malloc(mesh->blob_size);
 	if (!mesh->blob)
-		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", count);
+		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	mesh->body.endpoint = mesh->fabric.model->local.endpoint;
 	mesh->body.form = form_of(mesh);
 	ret = list_make(mesh);

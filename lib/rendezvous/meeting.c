@@ -398,6 +398,7 @@ static void meeting_end(struct meeting *m, int ret)
 {
 	if (ret == 0 && calls_roll(m)) {
 		m->call->digest = m->state->roll;
+		beest_tally_shorten(&m->roll);
 		if (m->call->again)
 			beest_tally_say(&m->roll, BEEST_BARRIER_PASSED, m->state->roll, NULL, 0);
 	}

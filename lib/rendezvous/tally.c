@@ -416,6 +416,8 @@ static int part_read(struct beest_tally *tally, size_t number, const char *key,
 	int ret;
 
 	reading_reset(&reading);
+	if (number == tally->own / PART)
+		tally->own_size = value->bytes ? value->size : 0;
 	ret = entries_read(&reading, value->bytes, value->bytes ? value->size : 0);
 	part_judge(&reading);
 
@@ -462,8 +464,10 @@ static int see_top(void *data, const struct beest_kv_value *value)
 	if (value->bytes)
 		ret = entries_read(&reading, (const uint8_t *)value->bytes + kept,
 				   value->size - kept);
-	if (tally->part_count == 1)
+	if (tally->part_count == 1) {
+		tally->own_size = tally->top_size;
 		part_judge(&reading);
+	}
 
 	return ret;
 }
@@ -612,6 +616,95 @@ int beest_tally_name(struct beest_tally *tally, bool late)
 
 	return ret < 0 ? ret : !beest_lease_is(tally->registry->leases, tally->top_key,
 					       BEEST_LEASE_SETTLED);
+}
+
+/* -------------------------------------------------------------------- compaction --- */
+
+/*
+ * A list of a roll call has an entry more of each rank after each repair, and after each run that
+ * was killed.  It is long when it has four times what is needed.
+ */
+static size_t long_size(const struct beest_tally *tally, size_t entries, size_t size)
+{
+	return 4 * entries * (beest_record_overhead(tally->registry->seal) + BEEST_BARRIER_SIZE +
+			      size) + 4096;
+}
+
+/*
+ * Where the entry that @record replaces is kept: those of a rank, or about a part, replace each
+ * other.  -1: this one is kept as well, or for ever.
+ */
+static int entry_slot(const struct beest_tally *tally, const struct beest_record *record)
+{
+	struct beest_barrier_body body;
+
+	if (beest_record_barrier_decode(record, &body) < 0 || body.word == BEEST_BARRIER_REFUSES)
+		return -1;
+	if (body.word == BEEST_BARRIER_FULL)
+		return body.part < tally->part_count ? (int)body.part : -1;
+
+	return beest_parse_ids_position(tally->place.ranks, record->rank);
+}
+
+/* Returns the number of @bytes that are needed of @value; they are fewer. */
+static size_t entries_keep(struct beest_tally *tally, const char *key,
+			   const struct beest_kv_value *value, uint8_t *bytes)
+{
+	const size_t count = tally->place.ranks->count;
+	struct { const uint8_t *bytes; size_t size; } *slots = calloc(count, sizeof(*slots));
+	struct beest_entry_reader reader;
+	struct beest_record record;
+	size_t i, size = 0;
+	int slot;
+
+	beest_entry_read(&reader, tally->registry->seal, BEEST_KIND_BARRIER, key, value->bytes,
+			 value->size);
+	while (slots && beest_entry_next(&reader, &record) > 0) {
+		slot = entry_slot(tally, &record);
+		if (slot >= 0) {
+			slots[slot].bytes = reader.entry;
+			slots[slot].size = reader.entry_size;
+			continue;
+		}
+		memcpy(bytes + size, reader.entry, reader.entry_size);
+		size += reader.entry_size;
+	}
+	for (i = 0; i < count && slots; i++) {
+		if (slots[i].size)
+			memcpy(bytes + size, slots[i].bytes, slots[i].size);
+		size += slots[i].size;
+	}
+	free(slots);
+
+	return reader.strangers ? 0 : size;
+}
+
+static void list_shorten(struct beest_tally *tally, const char *key)
+{
+	struct beest_list list = { .registry = tally->registry, .server = tally->server };
+	struct beest_kv_value value = { 0 };
+	uint8_t *bytes = NULL;
+	size_t size = 0;
+
+	strcpy(list.key, key);
+	if (beest_list_fetch(&list, &value) == 0 && value.bytes)
+		bytes = malloc(value.size);
+	if (bytes)
+		size = entries_keep(tally, key, &value, bytes);
+	if (size)
+		beest_list_replace(&list, value.unique, bytes, size);
+	beest_kv_values_free(&value, 1);
+	free(bytes);
+}
+
+void beest_tally_shorten(struct beest_tally *tally)
+{
+	if (!tally->completes)
+		return;
+	if (tally->own_size > long_size(tally, PART, tally->mark_size))
+		list_shorten(tally, tally->own_key);
+	if (tally->part_count > 1 && tally->top_size > long_size(tally, tally->part_count, 0))
+		list_shorten(tally, tally->top_key);
 }
 
 uint64_t beest_tally_digest(const struct beest_tally *tally)

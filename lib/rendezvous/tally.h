@@ -66,6 +66,7 @@ struct beest_tally {
 
 	uint8_t *top;			/* the head, or the only part, as read last: mostly it grows */
 	size_t top_size;
+	size_t own_size;		/* of the part of this rank, as read last */
 	size_t last;			/* the position of the rank whose entry came last in a part */
 	bool own_is_last;		/* of this rank's entries, the last is what it says now */
 	bool said;			/* this rank's entry was seen behind all others of its rank */
@@ -149,6 +150,9 @@ static inline bool beest_tally_is_here(const struct beest_tally *tally, size_t i
 
 	return tally->states[i] == BEEST_TALLY_CAME || (tally->place.run && (part->named || part->digest));
 }
+
+/* Writes lists of a roll call anew that have become long: best effort. */
+void beest_tally_shorten(struct beest_tally *tally);
 
 /* The digest of the marks that were read.  Only of a complete tally. */
 uint64_t beest_tally_digest(const struct beest_tally *tally);
