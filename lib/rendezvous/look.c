@@ -427,7 +427,7 @@ static int server_too_small(struct beest_registry *registry, size_t server,
 			  limit, needed);
 }
 
-/* A server takes no value that is too large for it, as the roll of very many ranks may be. */
+/* A server takes no value that is too large for it. */
 static int server_takes_less(struct beest_registry *registry, size_t server,
 			     const struct beest_kv_stats *stats)
 {

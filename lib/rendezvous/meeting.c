@@ -335,6 +335,8 @@ static int meeting_each(void *data)
 	if (m->wait.failing)
 		return 0;
 	ret = late = late_each(m);
+	if (ret >= 0)
+		ret = beest_tally_check(calls_roll(m) && !m->state->roll ? &m->roll : &m->pass);
 	if (ret >= 0 && calls_roll(m))
 		ret = roll_see(m);
 	if (ret >= 0)

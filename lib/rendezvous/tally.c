@@ -567,6 +567,21 @@ int beest_tally_each(struct beest_tally *tally, int64_t deadline)
 	return beest_tally_is_complete(tally);
 }
 
+int beest_tally_check(const struct beest_tally *tally)
+{
+	struct beest_registry *registry = tally->registry;
+
+	if (tally->said || !tally->parts ||
+	    !beest_lease_is(registry->leases, tally->own_key, BEEST_LEASE_REFUSED))
+		return 0;
+	/* A later call may find a server that takes it. */
+	beest_lease_forget(registry->leases, tally->own_key, 0);
+
+	return beest_fail(EMSGSIZE, "server %s: %s; to be stored: key %s",
+			  beest_kv_text(registry->kv, tally->server), BEEST_KV_TOO_LARGE,
+			  tally->own_key);
+}
+
 bool beest_tally_is_complete(const struct beest_tally *tally)
 {
 	size_t i;

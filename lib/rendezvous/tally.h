@@ -136,6 +136,9 @@ bool beest_tally_is_complete(const struct beest_tally *tally);
  */
 int beest_tally_name(struct beest_tally *tally, bool late);
 
+/* -EMSGSIZE: the server takes no list that is long enough for the entry of this rank. */
+int beest_tally_check(const struct beest_tally *tally);
+
 /* Is this rank about to name the last part? */
 bool beest_tally_is_last(const struct beest_tally *tally);
 
