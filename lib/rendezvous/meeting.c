@@ -219,29 +219,41 @@ static struct beest_missing missing_of(const struct meeting *m)
 	};
 }
 
-/* Newcomers are told that they will not be let in, since nobody waits for them. */
+static int missing_ask(struct meeting *m, struct beest_incarnation late[BEEST_MISSING_ASKED],
+		       size_t *late_count)
+{
+	const struct beest_missing missing = missing_of(m);
+
+	return beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
+				   &m->state->turn, beest_meeting_deadline(m->call), late,
+				   late_count);
+}
+
+/*
+ * Whoever is missing may have come and passed, and then left or begun again, since the list was
+ * read: so it is read and judged once more.  Newcomers are told that nobody waits for them.
+ */
 static int missing_judge(struct meeting *m)
 {
 	struct beest_incarnation late[BEEST_MISSING_ASKED];
 	struct beest_tally_place roll = beest_meeting_place(m->call, 0);
-	const struct beest_missing missing = missing_of(m);
+	const size_t turn = m->state->turn;
+	char key[BEEST_KEY_MAX + 1];
 	size_t count;
 	int ret;
 
-	ret = beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
-				  &m->state->turn, beest_meeting_deadline(m->call), late, &count);
-	if (ret != -ESTALE)
-		return ret;
-	/* Whoever is missing may have come, passed, and begun again since its list was read. */
-	if (beest_tally_read(&m->pass, &m->pass, beest_meeting_deadline(m->call)) == 0 &&
-	    beest_tally_is_complete(&m->pass))
+	if (missing_ask(m, late, &count) == 0)
 		return 0;
-	beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
-			    &m->state->turn, beest_meeting_deadline(m->call), late, &count);
+	ret = beest_tally_read(&m->pass, &m->pass, beest_meeting_deadline(m->call));
+	if (ret < 0 || beest_tally_is_complete(&m->pass))
+		return ret;
+	m->state->turn = turn;
+	ret = missing_ask(m, late, &count);
 	roll.name = m->call->roll_name;
-	if (roll.name)
+	if (ret == -ESTALE && roll.name && beest_tally_placed_as(&roll, key) == 0) {
 		beest_tally_refuse(&roll, m->call->run, late, count);
-	m->wait.hurry = true;
+		beest_registry_offer(m->call->registry, key);
+	}
 
 	return ret;
 }

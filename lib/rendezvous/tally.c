@@ -532,15 +532,21 @@ static int parts_read(struct beest_tally *tally, const bool *wanted, int64_t dea
 	return ret;
 }
 
-int beest_tally_read(struct beest_tally *tally, const struct beest_tally *lacking,
+/* Is a rank of that part missing, as far as is known? */
+static bool part_lacks(const struct beest_tally *tally, size_t i)
+{
+	return !tally->parts[i].digest &&
+	       !(tally->place.run && tally->parts[i].named == tally->place.run);
+}
+
+int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 		     int64_t deadline)
 {
 	bool wanted[tally->part_count];
 	size_t i;
 
 	for (i = 0; i < tally->part_count; i++)
-		wanted[i] = !lacking->parts[i].digest &&
-			    !(lacking->place.run && lacking->parts[i].named);
+		wanted[i] = part_lacks(tally, i) || part_lacks(other, i);
 
 	return parts_read(tally, wanted, deadline);
 }
@@ -587,8 +593,7 @@ bool beest_tally_is_complete(const struct beest_tally *tally)
 	size_t i;
 
 	for (i = 0; i < tally->part_count; i++)
-		if (!tally->parts[i].digest &&
-		    !(tally->place.run && tally->parts[i].named == tally->place.run))
+		if (part_lacks(tally, i))
 			return false;
 
 	return true;

@@ -142,8 +142,8 @@ int beest_tally_check(const struct beest_tally *tally);
 /* Is this rank about to name the last part? */
 bool beest_tally_is_last(const struct beest_tally *tally);
 
-/* Reads all parts in which a rank of @lacking is missing. */
-int beest_tally_read(struct beest_tally *tally, const struct beest_tally *lacking,
+/* Reads all parts in which a rank is missing, here or in the @other tally of the same ranks. */
+int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 		     int64_t deadline);
 
 /* Is rank number @i there? */
@@ -151,7 +151,7 @@ static inline bool beest_tally_is_here(const struct beest_tally *tally, size_t i
 {
 	const struct beest_tally_part *part = &tally->parts[i / BEEST_TALLY_PART];
 
-	return tally->states[i] == BEEST_TALLY_CAME || (tally->place.run && (part->named || part->digest));
+	return tally->states[i] == BEEST_TALLY_CAME || (tally->place.run && part->named);
 }
 
 /* Writes lists of a roll call anew that have become long: best effort. */
