@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/rendezvous/meeting.h"
 #include "lib/rendezvous/missing.h"
 
@@ -219,43 +220,40 @@ static struct beest_missing missing_of(const struct meeting *m)
 	};
 }
 
-static int missing_ask(struct meeting *m, struct beest_incarnation late[BEEST_MISSING_ASKED],
-		       size_t *late_count)
+/* 1: all have come by now.  Reading the list also sends what this rank has yet to say. */
+static int pass_read(struct meeting *m)
 {
-	const struct beest_missing missing = missing_of(m);
+	int ret = beest_tally_read(&m->pass, &m->pass, beest_meeting_deadline(m->call));
 
-	return beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
-				   &m->state->turn, beest_meeting_deadline(m->call), late,
-				   late_count);
+	return ret < 0 ? ret : beest_tally_is_complete(&m->pass);
 }
 
-/*
- * Whoever is missing may have come and passed, and then left or begun again, since the list was
- * read: so it is read and judged once more.  Newcomers are told that nobody waits for them.
- */
+/* 1: all have come.  Newcomers are told that they will not be let in: nobody waits for them. */
 static int missing_judge(struct meeting *m)
 {
 	struct beest_incarnation late[BEEST_MISSING_ASKED];
 	struct beest_tally_place roll = beest_meeting_place(m->call, 0);
-	const size_t turn = m->state->turn;
-	char key[BEEST_KEY_MAX + 1];
+	const struct beest_missing missing = missing_of(m);
+	char sentence[BEEST_ERROR_SIZE];
 	size_t count;
-	int ret;
+	int ret, read;
 
-	if (missing_ask(m, late, &count) == 0)
+	ret = beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
+				  &m->state->turn, beest_meeting_deadline(m->call), late, &count);
+	if (ret == 0)
 		return 0;
-	ret = beest_tally_read(&m->pass, &m->pass, beest_meeting_deadline(m->call));
-	if (ret < 0 || beest_tally_is_complete(&m->pass))
-		return ret;
-	m->state->turn = turn;
-	ret = missing_ask(m, late, &count);
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	/* Whoever is missing may have come, passed, and ended since its list was read. */
+	read = pass_read(m);
+	if (read != 0)
+		return read;
 	roll.name = m->call->roll_name;
-	if (ret == -ESTALE && roll.name && beest_tally_placed_as(&roll, key) == 0) {
+	if (ret == -ESTALE && roll.name) {
 		beest_tally_refuse(&roll, m->call->run, late, count);
-		beest_registry_offer(m->call->registry, key);
+		pass_read(m);
 	}
 
-	return ret;
+	return beest_fail(-ret, "%s", sentence);
 }
 
 /* Reads all parts that lack a rank. */
