@@ -125,10 +125,14 @@ int beest_missing_judge(const struct beest_missing *missing, const uint8_t *expe
 
 #define NAMED_MAX 4
 
-/* The process that had come before, if a list of a roll call says so. */
-static const struct beest_incarnation *last_seen(const struct beest_missing *missing, size_t i)
+/* The process that came, if a list of a roll call says so; @then: what it has not done since. */
+static const struct beest_incarnation *last_seen(const struct beest_missing *missing, size_t i,
+						 const char **then)
 {
 	const struct beest_tally *tally = missing->came ? missing->came : missing->tally;
+
+	*then = tally->states[i] == BEEST_TALLY_CAME ? ", which has not answered since" :
+		", which has not come again";
 
 	return tally->marks && tally->states[i] != BEEST_TALLY_ABSENT ?
 	       (const void *)(tally->marks + i * tally->mark_size) : NULL;
@@ -138,7 +142,8 @@ static const struct beest_incarnation *last_seen(const struct beest_missing *mis
 static bool missing_describe(struct beest_text *text, struct beest_missing *missing, size_t i)
 {
 	struct beest_registry *registry = missing->tally->registry;
-	const struct beest_incarnation *seen = last_seen(missing, i);
+	const char *then;
+	const struct beest_incarnation *seen = last_seen(missing, i, &then);
 	struct beest_text began = BEEST_TEXT(BEEST_PRESENCE_TEXT + BEEST_WAITS_MAX);
 	char who[BEEST_PRESENCE_TEXT];
 	bool over;
@@ -146,8 +151,8 @@ static bool missing_describe(struct beest_text *text, struct beest_missing *miss
 	if (seen) {
 		over = beest_presence_is_over(registry, id_of(missing, i), seen, who);
 		missing->returned |= !over;
-		beest_text_add(text, "rank %d (last seen as %s%s)", id_of(missing, i), who, over ?
-			       "" : ", which has not come again");
+		beest_text_add(text, "rank %d (last seen as %s%s)", id_of(missing, i), who,
+			       over ? "" : then);
 	} else if (beest_inquiry_fits(missing->limit) &&
 		   beest_inquiry_rank(registry, id_of(missing, i), &began)) {
 		beest_text_add(text, "rank %d (not there; it began as %s)", id_of(missing, i),
