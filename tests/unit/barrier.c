@@ -13,13 +13,13 @@
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/barrier.h"
+#include "lib/rendezvous/entry.h"
 #include "lib/rendezvous/message.h"
-#include "lib/rendezvous/opening.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
 
-#define PASSES 4
+#define PASSES 5
 
 #define BARRIERS 3
 static const char *const barriers[BARRIERS] = { "a", "b", "c" };
@@ -39,9 +39,8 @@ struct rank {
 	int passed;
 	char error[1024];
 	int64_t came, ended;
-	uint64_t keys[PASSES + 1];	/* without the looks that only poll */
-	uint64_t polls[PASSES + 1];
-	bool reads_all[PASSES + 1];
+	/* In each pass: the looks that only poll, the parts of lists that were read, other keys. */
+	uint64_t polls[PASSES + 1], parts[PASSES + 1], keys[PASSES + 1];
 	int requests;
 };
 
@@ -52,9 +51,8 @@ static struct fake_kv_server *server;
 
 static struct {
 	struct beest_kv *kv;
-	uint64_t keys;
-	bool polls, reads_all;
-	int readers;			/* requests that read all records */
+	uint64_t keys, parts;
+	bool polls;
 	int size;
 } last;
 
@@ -75,28 +73,31 @@ static void count_last(void)
 	if (rank && last.polls)
 		rank->polls[rank->passed]++;
 	else if (rank)
-		rank->keys[rank->passed] += fake_kv.keys - last.keys;
+		rank->keys[rank->passed] += fake_kv.keys - last.keys - last.parts;
 	if (rank)
-		rank->reads_all[rank->passed] |= last.reads_all;
+		rank->parts[rank->passed] += last.parts;
 	last.keys = fake_kv.keys;
 	last.kv = NULL;
 }
 
-/*
- * A rank that polls for a missing gate asks only for the gate and the epoch; in a roll call also
- * for the starts of its rank, and in a large job for the counter and the roll.
- */
+/* Is it a part of a list, of which there are several? */
+static bool is_part(const char *key)
+{
+	return last.size > BEEST_TALLY_PART && strstr(key, "/barrier/") && !strstr(key, "/head");
+}
+
+/* A rank that polls writes nothing, and asks neither for parts nor for other ranks. */
 static void count_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
-	bool meets = request->key_count > 2 && strstr(request->keys[2], "/starts/");
-	size_t count = request->key_count - meets;
+	size_t i;
 
 	count_last();
 	last.kv = kv;
-	last.polls = !request->write_count &&
-		     (count == 2 || (count <= 4 && strstr(request->keys[2 + meets], "/count")));
-	last.reads_all = request->key_count > (size_t)last.size && !last.polls;
-	last.readers += last.reads_all;
+	last.polls = !request->write_count;
+	for (i = last.parts = 0; i < request->key_count; i++) {
+		last.parts += is_part(request->keys[i]);
+		last.polls &= !is_part(request->keys[i]) && !strstr(request->keys[i], "/rank/");
+	}
 }
 
 /* ------------------------------------------------------------------------- ranks --- */
@@ -244,48 +245,51 @@ static void item_count(const char *key, const void *value, size_t size, void *da
 	barrier_items += strstr(key, "/barrier/") && strstr(key, (const char *)data);
 }
 
-/* A rank that reads all records asks for N more keys. */
-static void cost_check(const struct rank *rank, int pass, uint64_t keys)
+static size_t items_with(const char *text)
 {
-	uint64_t most = keys + (rank->reads_all[pass] ? 3 * ((uint64_t)rank->size + 8) : 0);
+	barrier_items = 0;
+	fake_kv_visit(server, item_count, (void *)text);
+	return barrier_items;
+}
 
-	if (rank->keys[pass] > most || rank->polls[pass] > 12)
-		print_error("%d ranks, rank %d, pass %d: %d keys, %d looks in vain\n", rank->size,
-			    rank->rank, pass + 1, (int)rank->keys[pass], (int)rank->polls[pass]);
-	assert_in_range(rank->keys[pass], 0, most);
+static void cost_check(const struct rank *rank, int pass, uint64_t keys, uint64_t parts)
+{
+	if (rank->keys[pass] > keys || rank->parts[pass] > parts || rank->polls[pass] > 12)
+		print_error("%d ranks, rank %d, pass %d: %d keys, %d parts, %d looks in vain\n",
+			    rank->size, rank->rank, pass + 1, (int)rank->keys[pass],
+			    (int)rank->parts[pass], (int)rank->polls[pass]);
+	assert_in_range(rank->keys[pass], 0, keys);
+	assert_in_range(rank->parts[pass], 0, parts);
 	assert_in_range(rank->polls[pass], 0, 12);
 }
 
 /*
  * The first pass includes the first publication (4 keys more, and 3 by which the process begins),
- * has two phases, and reads the starts in each look.  Looks that only
- * poll are counted separately.  More than 16 ranks also ask for the counter.  In each phase one
- * rank reads all records, and at most one more does because its number was the last.
+ * has two lists, and reads the starts in each look.  Looks that only poll are counted separately.
+ * A list of more than 32 ranks is in parts.
  */
 static void many(int size)
 {
+	const size_t parts = ((size_t)size + BEEST_TALLY_PART - 1) / BEEST_TALLY_PART;
+	const size_t list = parts + (parts > 1);
 	int i, pass;
 
 	fake_kv_reset();
 	fake_kv.hook = count_hook;
 	memset(&last, 0, sizeof(last));
 	last.size = size;
-	ranks_make(size, "aaab");
+	ranks_make(size, "aaaab");
 	registry_run();
-	all_have(size, 4);
+	all_have(size, PASSES);
 	for (i = 0; i < size; i++)
-		for (pass = 0; pass < 4; pass++)
-			cost_check(&ranks[i], pass, (pass == 0 ? 4 + 3 + 14 : pass == 2 ? 4 : 5) +
-				   (size > 16));
-	if (size > 4)
-		assert_in_range(last.readers, 5, 5 * 2);
+		for (pass = 0; pass < PASSES; pass++)
+			cost_check(&ranks[i], pass, (pass ? 5 : 16) + (parts == 1 ? 0 : pass ?
+				   4 : 13), parts == 1 ? 0 : pass ? 1 : parts + 2);
 	fake_kv.hook = NULL;
-	barrier_items = 0;
-	fake_kv_visit(server, item_count, (void *)"/a/");
-	assert_in_range(barrier_items, size + 2, size + 3);
-	barrier_items = 0;
-	fake_kv_visit(server, item_count, (void *)"/-/");
-	assert_in_range(barrier_items, size + 2, size + 3);
+	/* Of the passes of a barrier, the last two are left. */
+	assert_int_equal(items_with("/a/"), 2 * list);
+	assert_int_equal(items_with("/b/"), list);
+	assert_int_equal(items_with("/-/"), 2 * list);
 	ranks_free(false);
 }
 
@@ -327,74 +331,18 @@ static void many_in_turn(void **state)
 	assert_in_range(polls, 16, 16 * 6);
 }
 
-/*
- * Of 64 ranks the first ones would expect to wait for minutes, since their answers wait for the
- * requests of others.  When all have come, no rank expects more than a third of that time.
- */
-static void the_first_ranks_expect_little(void **state)
+/* While ranks come slowly, those that wait read little besides the head. */
+static void a_slow_start(void **state)
 {
-	const int64_t waited = 10 * BEEST_MS, took = 3 * BEEST_MS;
-	const struct {
-		const char *number;
-		int64_t expected;
-	} rows[] = {
-		{ "1", waited }, { "31", waited }, { "48", waited / 48 * 16 }, { "64", 2 * took },
-		{ "65", waited }, { "", 0 }, { "no number", 0 },
-	};
-	struct beest_gather_state kept = { .moved_at = 0 };
-	struct beest_gathering g = {
-		.count = 64, .numbered_at = beest_clock_now() - waited, .state = &kept,
-	};
-	struct beest_kv_value value;
-	size_t i;
+	int i;
 
-	(void)state;
-	for (i = 0; i < BEEST_COUNT(rows); i++) {
-		value.bytes = (uint8_t *)rows[i].number;
-		value.size = strlen(rows[i].number);
-		assert_int_equal(beest_opening_expect(&g, &value, took), rows[i].expected);
-	}
-}
-
-/* While the counter still moves, only one rank reads all records for each gate. */
-static void a_slow_start_is_no_doubt(void **state)
-{
 	(void)state;
 	come_in_turn(64, 100 * BEEST_MS);
-	assert_int_equal(last.readers, 2);
+	for (i = 0; i < 64; i++)
+		assert_in_range(ranks[i].parts[0], 3, 60);
 }
 
 static bool held;
-static int read_by_held;
-
-/* Rank 0 would read all records after two seconds, but is held up until others have read them. */
-static void hold_hook(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	if (rank_of(kv) != &ranks[0])
-		return;
-	read_by_held += held && request->key_count > 20;
-	if (held || crew_now() < ranks[0].came + 2 * BEEST_SECOND || !request->write_count ||
-	    !strstr(request->writes[0].key, "/taker"))
-		return;
-	held = true;
-	crew_pass(4 * BEEST_SECOND);
-}
-
-/* The gate opened while it was held up. */
-static void a_late_reader_sees_the_gate(void **state)
-{
-	(void)state;
-	held = false;
-	read_by_held = 0;
-	fake_kv.hook = hold_hook;
-	ranks_make(20, "a");
-	ranks[19].delay = 4 * BEEST_SECOND;
-	registry_run();
-	all_have(20, 1);
-	fake_kv.hook = NULL;
-	assert_true(held);
-	assert_int_equal(read_by_held, 1);	/* the last to learn of all */
-}
 
 static void pass_and_leave(void *data)
 {
@@ -406,7 +354,7 @@ static void pass_and_leave(void *data)
 	rank_free(rank, false);
 }
 
-/* Holds up a rank that has read all records and asks whether rank 19 still lives. */
+/* Holds up a rank that has read the list and asks whether rank 19 still lives. */
 static void asking_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	size_t i;
@@ -419,7 +367,7 @@ static void asking_hook(struct beest_kv *kv, const struct beest_kv_request *requ
 	}
 }
 
-/* Meanwhile rank 19 came, opened the gate for all, and left like all others. */
+/* Meanwhile rank 19 came, so that all passed, and left like all others. */
 static void a_rank_that_left_has_passed(void **state)
 {
 	int i;
@@ -515,9 +463,10 @@ static void one_stays_away(void **state)
 	registry_run();
 	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
 	assert_non_null(strstr(ranks[0].error, "barrier 'b', pass 1: after 3 s: 1 of 3 ranks has "
-			       "not arrived: rank 2 (key hb1/job/barrier/"));
-	assert_non_null(strstr(ranks[0].error, "/b/2, not there; it began as rank 2 on "));
-	assert_non_null(strstr(ranks[0].error, ", which last waited for barrier 'c'); server "));
+			       "not arrived: rank 2 (not there; it began as rank 2 on "));
+	assert_non_null(strstr(ranks[0].error, ", which last waited for barrier 'c'); key "
+			       "hb1/job/barrier/"));
+	assert_non_null(strstr(ranks[0].error, "/b/1/0; server a:1 answers"));
 	ranks_free(true);
 }
 
@@ -536,11 +485,10 @@ static void one_waits_for_a_message(void **state)
 	crew_start(wait_elsewhere, registry_make(2, 3));
 	registry_run();
 	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(ranks[0].error, ": rank 1 (key hb1/job/barrier/-/-/1, never seen), "
-			       "rank 2 (key hb1/job/barrier/-/-/2, not there; it began as rank 2 "
-			       "on "));
-	assert_non_null(strstr(ranks[0].error, ", which last waited for message 'm'); server a:1 "
-			       "answers; HARTEBEEST_JOB "));
+	assert_non_null(strstr(ranks[0].error, ": rank 1 (never seen), rank 2 (not there; it began "
+			       "as rank 2 on "));
+	assert_non_null(strstr(ranks[0].error, ", which last waited for message 'm'); key "
+			       "hb1/job/barrier/-/-/0; server a:1 answers; HARTEBEEST_JOB "));
 	ranks_free(true);
 	ranks_make(2, "a");
 	ranks[1].names = "";
@@ -618,28 +566,27 @@ static int64_t hold_rank_2(const struct beest_kv *kv)
 	       stuck.requests == stuck.at ? stuck.late : 0;
 }
 
-/* True: it has passed although nobody opened the gate for it. */
+/* True: it has passed at the end of its limit. */
 static bool passed_at_last(const struct rank *rank)
 {
 	const char *error = rank->error;
 
-	if (rank->ret == 0 || strstr(error, ": after 3 s: 1 of 3 ranks has not arrived: rank 2 "))
-		return rank->ret == 0 && rank->ended - rank->came >= 3 * BEEST_SECOND;
-	if (stuck.passed || !strstr(error, ": after 3 s: all ranks have arrived in the "
-					  "meantime, but the last steps need more time: call "
-					  "again"))
+	if (rank->ret == 0)
+		return rank->ended - rank->came >= 2800 * BEEST_MS;
+	if (!strstr(error, ": after 3 s: 1 of 3 ranks has not arrived: rank 2 (last seen as "))
 		fail_msg("rank %d, pass %d: %s", rank->rank, stuck.passed + 1, error);
 
 	return false;
 }
 
 /*
- * The last rank stores a record just before the limit of others, and is held up before it can open
- * the gate.  Once it is here, nobody names it; and where all records are there, the others pass.
+ * The last rank appends its entry just before the limit of others, and is held up after that.
+ * Those who see the entry pass; in a roll call, they name the rank that has yet to answer.
  */
-static void the_last_one_is_held_up_at_the_gate(void **state)
+static void the_last_one_is_held_up(void **state)
 {
-	int at_last[2] = { 0, 0 };
+	int at_last[2] = { 0, 0 }, named = 0;
+	size_t i;
 
 	(void)state;
 	registry_stage.timeout = 3 * BEEST_SECOND;
@@ -647,17 +594,287 @@ static void the_last_one_is_held_up_at_the_gate(void **state)
 		for (stuck.at = 1; stuck.at <= 6; stuck.at++)
 			for (stuck.late = 2800 * BEEST_MS; stuck.late < 3 * BEEST_SECOND;
 			     stuck.late += 10 * BEEST_MS) {
+				fake_kv_reset();
 				ranks_make(3, stuck.passed ? "aa" : "a");
 				stuck.requests = 0;
 				fake_kv.hold = hold_rank_2;
 				registry_run();
-				fake_kv.hold = NULL;
-				at_last[stuck.passed] += passed_at_last(&ranks[0]) +
-							passed_at_last(&ranks[1]);
+				for (i = 0; i < 2; i++) {
+					at_last[stuck.passed] += passed_at_last(&ranks[i]);
+					named += strstr(ranks[i].error, ", which has not answered "
+							"since); key ") != NULL;
+				}
 				ranks_free(true);
 			}
 	assert_true(at_last[0] > 0);
 	assert_true(at_last[1] > 0);
+	assert_true(named > 0);
+}
+
+/* ---------------------------------------------------------------- damaged lists --- */
+
+#define FIRST_LIST "hb1/job/barrier/-/-/0"
+
+static uint8_t list[65536];
+static size_t list_size;
+
+static void list_take(const char *key)
+{
+	const void *value = fake_kv_get(server, key, &list_size);
+
+	assert_non_null(value);
+	assert_true(list_size <= sizeof(list));
+	memcpy(list, value, list_size);
+}
+
+/* Has the first rank of a list with @size ranks leave an entry there, and end. */
+static void leave_an_entry(int size)
+{
+	registry_stage.timeout = BEEST_SECOND;
+	ranks_make(size, "");
+	ranks[0].names = "a";
+	registry_run();
+	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
+	list_take(FIRST_LIST);
+	ranks_free(true);
+	fake_kv_reset();
+	registry_stage.timeout = 10 * BEEST_SECOND;
+}
+
+/* All but the last rank have come when @change is called.  They pass soon after the last. */
+static void changed_meanwhile(int size, void (*change)(void *))
+{
+	int i;
+
+	ranks_make(size, "aab");
+	ranks[size - 1].delay = 3 * BEEST_SECOND;
+	crew_start(change, server);
+	registry_run();
+	all_have(size, 3);
+	for (i = 0; i < size; i++)
+		assert_in_range(ranks[i].ended - ranks[size - 1].came, 0, 2 * BEEST_SECOND);
+	ranks_free(true);
+	fake_kv_reset();
+}
+
+static void each_size(void (*test)(int size))
+{
+	static const int sizes[] = { 2, 32, 33, 40, 70 };
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(sizes); i++)
+		test(sizes[i]);
+}
+
+static void append_again(void *data)
+{
+	static uint8_t longer[2 * sizeof(list)];
+	const void *value;
+	size_t size;
+
+	crew_pass(BEEST_SECOND);
+	value = fake_kv_get(data, FIRST_LIST, &size);
+	assert_non_null(value);
+	memcpy(longer, value, size);
+	memcpy(longer + size, list, list_size);
+	fake_kv_put(data, FIRST_LIST, longer, size + list_size, 0);
+}
+
+static void append_late(int size)
+{
+	leave_an_entry(size);
+	changed_meanwhile(size, append_again);
+}
+
+/* What a killed process has sent arrives behind the entry of its heir, which says its own again. */
+static void a_late_entry_of_the_dead(void **state)
+{
+	(void)state;
+	each_size(append_late);
+}
+
+/* One byte in each 40: no entry is left. */
+static void damage(void *data)
+{
+	size_t i;
+
+	crew_pass(BEEST_SECOND);
+	list_take(FIRST_LIST);
+	for (i = 20; i < list_size; i += 40)
+		list[i] ^= 0x10;
+	fake_kv_put(data, FIRST_LIST, list, list_size, 0);
+}
+
+static void cut(void *data)
+{
+	crew_pass(BEEST_SECOND);
+	list_take(FIRST_LIST);
+	fake_kv_put(data, FIRST_LIST, list, list_size / 3, 0);
+}
+
+static void damage_list(int size)
+{
+	changed_meanwhile(size, damage);
+	changed_meanwhile(size, cut);
+}
+
+static void damaged_entries(void **state)
+{
+	(void)state;
+	each_size(damage_list);
+}
+
+static char evicted[BEEST_KEY_MAX + 1];
+static int evict_at, evict_number;
+
+static void number_visit(const char *key, const void *value, size_t size, void *data)
+{
+	int *left = data;
+
+	(void)value;
+	(void)size;
+	if (strstr(key, "/barrier/") && (*left)-- == 0)
+		strcpy(evicted, key);
+}
+
+static void evict_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	int left = evict_number;
+
+	(void)kv;
+	(void)request;
+	if (!evict_at || --evict_at)
+		return;
+	evicted[0] = '\0';
+	fake_kv_visit(server, number_visit, &left);
+	if (evicted[0])
+		fake_kv_evict(server, evicted);
+}
+
+/* Evicts the list of that @number at each @step-th request. */
+static void evict_each(int size, int number, int step)
+{
+	int i, n;
+
+	for (n = 1; ; n += step) {
+		fake_kv_reset();
+		evict_at = n;
+		evict_number = number;
+		fake_kv.hook = evict_hook;
+		ranks_make(size, "aab");
+		for (i = 0; i < size; i++)
+			ranks[i].stays = true;
+		registry_run();
+		if (evict_at)
+			break;
+		all_have(size, 3);
+		ranks_free(true);
+	}
+	fake_kv.hook = NULL;
+	assert_in_range(n, 3 * size, 1000 * size);
+	ranks_free(true);
+}
+
+/* Heads, parts of roll calls and of passes. */
+static void evicted_lists(void **state)
+{
+	int number;
+
+	(void)state;
+	for (number = 0; number < 3; number++)
+		evict_each(4, number, 1);
+	for (number = 0; number < 7; number++)
+		evict_each(40, number, 41);
+}
+
+/* The entry of rank 7 is the last of its part.  It dies before it can name the part. */
+static void complete_and_die(void *data)
+{
+	struct rank *rank = data;
+	const char *name;
+
+	for (name = rank->names; name[1]; name++)
+		rank_pass(rank, *name);
+	crew_pass(BEEST_SECOND);
+	rank->dies = crew_now() + 1;
+	rank_pass(rank, *name);
+	assert_int_equal(rank->ret, -EINTR);
+	crew_pass(rank->delay);
+	rank_free(rank, true);
+	if (rank->delay)
+		rank_run(rank_make(7, 7, rank->size, name));
+}
+
+static void a_part_that_is_not_named(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 40; i++)
+		crew_start(i == 7 ? complete_and_die : rank_run, rank_make(i, i, 40, "aa"));
+	registry_run();
+	for (i = 0; i < 40; i++) {
+		assert_int_equal(ranks[i].passed, i == 7 ? 1 : 2);
+		assert_in_range(ranks[i].ended - ranks[i].came, 0, 2 * BEEST_SECOND);
+	}
+}
+
+/* The same in the roll call: all pass with the heir. */
+static void a_part_of_the_roll_call_that_is_not_named(void **state)
+{
+	int i, which;
+
+	(void)state;
+	for (which = 0; which < 3; which++) {
+		fake_kv_reset();
+		for (i = 0; i < 40; i++)
+			crew_start(i == 7 ? complete_and_die : rank_run,
+				   rank_make(i, i, 40, "a"));
+		ranks[7].delay = (which == 0 ? 1 : which == 1 ? 60 : 3000) * BEEST_MS;
+		registry_run();
+		all_have(40, 1);
+		ranks_free(true);
+	}
+}
+
+/* ------------------------------------------------------------------- secrets --- */
+
+static void sealed(int size)
+{
+	registry_stage.secret = "the secret of this job";
+	nobody_passes_before_the_last_one(size, "aab");
+	ranks_free(true);
+	fake_kv_reset();
+}
+
+static void sealed_entries(void **state)
+{
+	(void)state;
+	each_size(sealed);
+}
+
+/* An entry of another secret keeps nobody from passing, and is named where a rank is missing. */
+static void an_entry_of_another_secret(void **state)
+{
+	int i;
+
+	(void)state;
+	registry_stage.secret = "another secret of this job";
+	leave_an_entry(3);
+	registry_stage.secret = "the secret of this job";
+	changed_meanwhile(3, append_again);
+	registry_stage.timeout = 3 * BEEST_SECOND;
+	ranks_make(3, "a");
+	ranks[2].names = "";
+	crew_start(append_again, server);
+	registry_run();
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(ranks[i].ret, -EKEYREJECTED);
+		assert_non_null(strstr(ranks[i].error, "1 of 3 ranks has not arrived: rank 2 "
+				       "(never seen); key " FIRST_LIST "; the list has an entry "
+				       "that cannot be read: a record sealed with another "
+				       "secret"));
+	}
 }
 
 /* ----------------------------------------------------------- ranks that go and come --- */
@@ -741,15 +958,15 @@ static void scripts_held_up(int size, int64_t duration)
 	assert_in_range(hold_at, 3 * ROUNDS, 200);
 }
 
-/* A rank that has not seen the gate when the next processes come still passes. */
+/* A rank that has not seen that all know the roll when the next processes come still passes. */
 static void scripts(void **state)
 {
 	(void)state;
 	scripts_held_up(3, 60 * BEEST_MS);
 	scripts_held_up(3, BEEST_SECOND);
 	scripts_held_up(3, 5 * BEEST_SECOND);
-	scripts_held_up(20, 100 * BEEST_MS);
-	scripts_held_up(20, 5 * BEEST_SECOND);
+	scripts_held_up(40, 100 * BEEST_MS);
+	scripts_held_up(40, 5 * BEEST_SECOND);
 }
 
 static int dies_at;
@@ -809,10 +1026,10 @@ static void killed_at_any_time(void **state)
 			fake_kv_reset();
 			passed = killed_once();
 		}
-	assert_in_range(dies_at, 5, 60);
+	assert_in_range(dies_at, 3, 60);
 }
 
-/* Rank 2 has stored its record, and is killed while it waits for the others. */
+/* Rank 2 has appended its entry, and is killed while it waits for the others. */
 static void killed_at_the_barrier(void **state)
 {
 	(void)state;
@@ -892,7 +1109,7 @@ static void restarted_later(void **state)
 	}
 }
 
-/* One gate names both to everybody. */
+/* One entry names both to everybody. */
 static void two_restarted(void **state)
 {
 	int i;
@@ -933,8 +1150,8 @@ static int64_t late_hold(const struct beest_kv *kv)
 	return rank_of(kv) == &ranks[1] && late_requests++ == hold_at ? 6 * BEEST_SECOND : 0;
 }
 
-/* A gate that refuses a newcomer still lets a rank pass that has not seen it open. */
-static void a_refusal_before_the_open_gate(void **state)
+/* Where a newcomer is refused, a rank still passes that has not seen that all have come. */
+static void a_refusal_before_all_have_passed(void **state)
 {
 	int i;
 
@@ -1002,7 +1219,7 @@ static void killed_while_one_is_held_up(void **state)
 	killed_while(late_hold);
 }
 
-/* The same, but rank 0 is held up too, and finds the gate when it is about to refuse the heir. */
+/* The same, but rank 0 is held up too, and sees that all know when about to refuse the heir. */
 static void killed_while_two_are_held_up(void **state)
 {
 	(void)state;
@@ -1087,38 +1304,6 @@ static void restarted_server(void **state)
 		if (restart_at)
 			break;
 		all_have(4, 3);
-		ranks_free(true);
-	}
-	fake_kv.hook = NULL;
-	assert_in_range(n, 20, 800);
-}
-
-static int restarted_in;
-
-static void early_restart_hook(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	if (restart_at == 1)
-		restarted_in = ranks[0].passed;
-	restart_hook(kv, request);
-}
-
-/* After a few passes without the counter, the last rank to come is known again. */
-static void lost_counter(void **state)
-{
-	int i, n;
-
-	(void)state;
-	for (n = 1; ; n++) {
-		fake_kv_reset();
-		restart_at = n;
-		fake_kv.hook = early_restart_hook;
-		ranks_make(4, "aaaaaaaa");
-		registry_run();
-		if (restart_at || restarted_in > 2)
-			break;
-		all_have(4, 8);
-		for (i = 0; i < 4; i++)
-			assert_true(ranks[i].ended - ranks[i].came < BEEST_SECOND / 2);
 		ranks_free(true);
 	}
 	fake_kv.hook = NULL;
@@ -1233,20 +1418,7 @@ static void a_server_that_falls_silent(void **state)
 	assert_in_range(n, 20, 2000);
 }
 
-static long counted_most;
-
-static void counter_visit(const char *key, const void *value, size_t size, void *data)
-{
-	char number[24];
-
-	(void)data;
-	if (strlen(key) < 6 || strcmp(key + strlen(key) - 6, "/count") != 0)
-		return;
-	snprintf(number, sizeof(number), "%.*s", (int)size, (const char *)value);
-	counted_most = atol(number) > counted_most ? atol(number) : counted_most;
-}
-
-/* Barriers on the other servers work, and each rank takes one number in each phase. */
+/* Barriers on the other servers work. */
 static void one_of_several_is_away(void **state)
 {
 	static const char *const names[] = { "a:1", "b:1", "c:1" };
@@ -1267,13 +1439,9 @@ static void one_of_several_is_away(void **state)
 			passed += ranks[j].passed == 1;
 		assert_true(passed == 4 || passed == 0);
 		failed += passed == 0;
-		counted_most = 0;
-		for (j = 0; j < 3; j++)
-			fake_kv_visit(fake_kv_server(names[j]), counter_visit, NULL);
-		assert_int_equal(counted_most, passed ? 8 : 0);
 		ranks_free(true);
 	}
-	assert_int_equal(failed, 1);		/* the server of the gate itself */
+	assert_int_equal(failed, 1);		/* the server of the lists */
 }
 
 /* --------------------------------------------------------------------- names --- */
@@ -1354,10 +1522,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(costs, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_first_ranks_expect_little, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_slow_start_is_no_doubt, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_late_reader_sees_the_gate, setup,
-						teardown),
+		cmocka_unit_test_setup_teardown(a_slow_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_rank_that_left_has_passed, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
@@ -1366,8 +1531,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_waits_for_a_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_may_have_been_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(leftovers_are_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_last_one_is_held_up_at_the_gate, setup,
+		cmocka_unit_test_setup_teardown(the_last_one_is_held_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_late_entry_of_the_dead, setup, teardown),
+		cmocka_unit_test_setup_teardown(damaged_entries, setup, teardown),
+		cmocka_unit_test_setup_teardown(evicted_lists, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_part_that_is_not_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_part_of_the_roll_call_that_is_not_named, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(sealed_entries, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_entry_of_another_secret, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_before_the_roll_call_is_complete, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(scripts, setup, teardown),
@@ -1377,13 +1549,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(single_looks_remember, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_restarted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_refusal_before_the_open_gate, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_refusal_before_all_have_passed, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_held_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_two_are_held_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(left, setup, teardown),
 		cmocka_unit_test_setup_teardown(failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
-		cmocka_unit_test_setup_teardown(lost_counter, setup, teardown),
 		cmocka_unit_test_setup_teardown(whatever_fails_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_server_that_is_gone, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_server_that_falls_silent, setup, teardown),
