@@ -34,7 +34,8 @@
  * 	?settled, ?unsettled, ?gone
  * 	l:PLAN=ANSWER	a look; c: one that also checks
  *
- * PLAN: S set, A add, D delete, g get; of a closed record T set, U add.  ANSWER:
+ * PLAN: S set, A add, D delete, g get; of a closed record T set, U add; of one that joins a list
+ * E add an empty list, P append.  ANSWER:
  *
  * 	=  what was stored   -  nothing   <  an older version of ours   x  another's record
  * 	^  its tombstone
@@ -42,6 +43,8 @@
  * 	s, a and so on: the same as =, but after writes alone, when nothing was read
  * 	#  the write is too large, and the rest of the request fails
  * 	$  stored, but the server has lost everything since
+ *
+ * What the answer says of one that joins a list stands among entries of others there.
  */
 struct script {
 	const char *name;
@@ -112,15 +115,37 @@ static const struct script scripts[] = {
 	{ "put after the end", BEEST_KIND_MR, "end put l: ?gone" },
 	{ "a message after the end", BEEST_KIND_MESSAGE, "end put l:Ss ?settled" },
 	{ "closed, a message stays", BEEST_KIND_MESSAGE, "put l:Ss end l: ?settled" },
-	{ "closed, a barrier stays", BEEST_KIND_BARRIER, "put l:Ss end l: ?settled" },
-	{ "closed, a gate stays", BEEST_KIND_GATE, "put l:Sg= end l: ?settled" },
+	{ "closed, an entry stays", BEEST_KIND_BARRIER, "put l:EPs end l: ?settled" },
+	{ "closed, numbers stay", BEEST_KIND_NUMBERS, "put l:Ss end l: ?settled" },
 	{ "closed, a presence says more", BEEST_KIND_RANK, "put l:Ss end l: put l:Ss ?settled" },
 	{ "a region", BEEST_KIND_MR, "put l:Sg= c:g- l:Ag= +201 c:g= l:Sg= doom l:g= l:D= ?gone" },
 	{ "a presence", BEEST_KIND_RANK, "put l:Ss c: +201 c: lose l:Aa insist l:Ss c:" },
-	{ "a gate", BEEST_KIND_GATE, "put l:Sg= c:g- l:Ag= lose l:Ag= +201 c:g= l:Sg=" },
-	{ "a barrier is not read back", BEEST_KIND_BARRIER,
+	{ "numbers are not read back", BEEST_KIND_NUMBERS,
 	  "put l:Ss ?settled c:g= lose l:Aa ?settled c:g- l:Aa +201 c:g= l:Ss" },
-	{ "but where it was handed over", BEEST_KIND_BARRIER, "put l:S~ l:g= ?settled c:g= l:" },
+	{ "but where they were handed over", BEEST_KIND_NUMBERS,
+	  "put l:S~ l:g= ?settled c:g= l:" },
+	{ "an entry", BEEST_KIND_BARRIER, "put l:EPs ?settled c:g= l: c:g= l:" },
+	{ "an entry, handed over, arrived", BEEST_KIND_BARRIER, "put l:EP~ l:g= ?settled c:g= l:" },
+	{ "an entry, handed over, lost", BEEST_KIND_BARRIER, "put l:EP~ l:g- l:EPs ?settled" },
+	{ "an entry, handed over, not among others", BEEST_KIND_BARRIER,
+	  "put l:EP~ ?unsettled l:gx ?unsettled l:EPs ?settled c:g=" },
+	{ "an entry, failing", BEEST_KIND_BARRIER, "put l:EP! ?unsettled l:EP! l:EPs ?settled" },
+	{ "an entry, the list is gone", BEEST_KIND_BARRIER,
+	  "put l:EPs c:g- ?unsettled l:EPs ?settled c:g= l:" },
+	{ "an entry, only those of others are there", BEEST_KIND_BARRIER,
+	  "put l:EPs c:gx ?unsettled l:EPs ?settled c:g= l:" },
+	{ "an entry, only an older one is there", BEEST_KIND_BARRIER,
+	  "put l:EPs put ?unsettled l:EPs c:g< ?unsettled l:EPs ?settled c:g=" },
+	{ "an entry, the list is damaged", BEEST_KIND_BARRIER, "put l:EPs c:g% l:EPs ?settled" },
+	{ "an entry, the server lost all", BEEST_KIND_BARRIER,
+	  "put l:EPs lose ?unsettled l:EPs ?settled l:" },
+	{ "an entry is never renewed", BEEST_KIND_BARRIER,
+	  "put l:EPs +201 c:g= l: +201 c:g= l: +201 c:g= l: ?settled" },
+	{ "an entry, by insisting", BEEST_KIND_BARRIER, "put l:EPs insist l:EPs ?settled l:" },
+	{ "an entry, lost before its answer came", BEEST_KIND_BARRIER,
+	  "put l:EP$ ?unsettled l:EPs ?settled" },
+	{ "an entry, its list is too large", BEEST_KIND_BARRIER, "put l:EP# ?settled l: lose l:" },
+	{ "an entry, forgotten", BEEST_KIND_BARRIER, "put l:EPs forget ?gone l: c:" },
 	{ "a message", BEEST_KIND_MESSAGE, "put l:Ss ?settled l: c: +201 c: l:" },
 	{ "a message is restored", BEEST_KIND_MESSAGE, "put l:Ss lose l:Aa ?settled l:" },
 	{ "until it has expired", BEEST_KIND_MESSAGE, "put l:Ss +601 lose ?gone l:" },
@@ -168,6 +193,19 @@ static size_t record_make(uint8_t *bytes, enum beest_record_kind kind, unsigned 
 	return (size_t)beest_record_encode(NULL, &record, key, bytes, 128);
 }
 
+/* What a look reads: the record or, of a kind that joins others, a list which has it. */
+static size_t value_make(uint8_t *bytes, enum beest_record_kind kind, unsigned int which,
+			 const struct beest_incarnation *author, uint8_t flags)
+{
+	size_t size = 0;
+
+	if (!beest_record_row(kind)->joins)
+		return record_make(bytes, kind, which, author, flags);
+	size += record_make(bytes + size, kind, 0, &other, 0);
+	size += record_make(bytes + size, kind, which, author, flags);
+	return size + record_make(bytes + size, kind, 0, &other, 0);
+}
+
 static void script_put(enum beest_record_kind kind, uint8_t flags)
 {
 	uint8_t bytes[128];
@@ -187,12 +225,14 @@ static const char *plan_text(void)
 	size_t i;
 
 	for (i = 0; i < plan.write_count; i++) {
-		*at = "SAD"[plan.writes[i].verb];
+		*at = "SADIP"[plan.writes[i].verb];
+		if (*at == 'A' && !plan.writes[i].size)
+			*at = 'E';
 		if (*at != 'D' && wire_flags(plan.writes[i].value) & BEEST_RECORD_CLOSED) {
 			*at = *at == 'S' ? 'T' : 'U';
 			assert_int_equal(plan.writes[i].ttl, 60);
 		}
-		if (*at == 'S' || *at == 'A')
+		if (strchr("SAEP", *at))
 			assert_int_equal(plan.writes[i].ttl, TTL);
 		at++;
 	}
@@ -205,26 +245,26 @@ static const char *plan_text(void)
 /* At most one key is read. */
 static void look_answer(enum beest_record_kind kind, char answer)
 {
-	uint8_t bytes[128] = "no record";
+	uint8_t bytes[384] = "no record";
 	struct beest_kv_value values[2] = { { 0 }, { .bytes = bytes, .size = 9 } };
 	struct beest_kv_value *value = &values[1];
 
 	if (answer == '=')
-		value->size = record_make(bytes, kind, versions, &self, 0);
+		value->size = value_make(bytes, kind, versions, &self, 0);
 	else if (answer == '<')
-		value->size = record_make(bytes, kind, versions - 1, &self, 0);
+		value->size = value_make(bytes, kind, versions - 1, &self, 0);
 	else if (answer == '^')
-		value->size = record_make(bytes, kind, versions, &self, BEEST_RECORD_CLOSED);
+		value->size = value_make(bytes, kind, versions, &self, BEEST_RECORD_CLOSED);
 	else if (answer == 'x')
-		value->size = record_make(bytes, kind, versions, &other, 0);
+		value->size = value_make(bytes, kind, versions, &other, 0);
 	else if (answer == '-')
 		value->bytes = NULL;
 	plan.number = ++number;
 	if (answer == '#') {
-		plan.writes[0].ret = -EMSGSIZE;
+		plan.writes[plan.write_count - 1].ret = -EMSGSIZE;
 		beest_lease_done(leases, &plan, 0, true, values, number);
 	}
-	plan.writes[0].done = answer == '$';
+	plan.writes[plan.write_count - 1].done = answer == '$';
 	beest_lease_done(leases, &plan, strchr("!#", answer) ? -EHOSTDOWN :
 			 answer == '$' ? -ENODATA : 0, !strchr("~!#", answer), values, number);
 }
