@@ -154,10 +154,10 @@ static void store_and_count(const char *name)
 		.extras = &count, .extra_count = 1, .deadline = beest_clock_deadline(BEEST_SECOND),
 	};
 
-	registry_put(registry, BEEST_KIND_BARRIER, name, "one", NULL);
+	registry_put(registry, BEEST_KIND_NUMBERS, name, "one", NULL);
 	assert_int_equal(beest_look_take(registry, &look), 0);
 	assert_true(count.done);
-	assert_string_equal(registry_said(registry, BEEST_KIND_BARRIER, name), "one");
+	assert_string_equal(registry_said(registry, BEEST_KIND_NUMBERS, name), "one");
 }
 
 /* Nor does a record that came there when no epoch was read: the loss was before it. */

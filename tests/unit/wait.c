@@ -594,7 +594,7 @@ static void two_that_wait_elsewhere(void **state)
 	make();
 	waiter_start(0, one, 0);
 	waiter_start(1, two, 0);
-	waiters[1].get.kind = BEEST_KIND_GATE;
+	waiters[1].get.kind = BEEST_KIND_NUMBERS;
 	waiters[1].get.noun = "mesh";
 	waiters[1].get.name = "m";
 	registry_run();
