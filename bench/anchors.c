@@ -5,7 +5,7 @@
  * No queue pair is made, and nothing is confirmed.  A rank is done when it holds the bytes of
  * all others, as many as a rank of a mesh with one region brings.
  *
- * 	library		the gathering of hartebeest_mesh_connect(), up to the roll
+ * 	library		the meeting of hartebeest_mesh_connect(), up to the roll
  * 	original	a key for each pair and one for the region, asked for one by one
  * 	raw records	sockets to the same server: a record a rank, a counter, and a roll that
  * 			the rank with the last number writes
@@ -26,7 +26,7 @@
 #include "bench/raw.h"
 #include "bench/star.h"
 #include "lib/core/context.h"
-#include "lib/rendezvous/gather.h"
+#include "lib/rendezvous/meeting.h"
 
 /* The size of a queue pair's record, and of a region's. */
 #define END 74
@@ -103,32 +103,32 @@ static int learn(void *data, uint8_t *marks, uint64_t digest)
 	return -ECANCELED;
 }
 
-static int library_gather(struct bench_rank *rank, struct beest_gather *gather)
+static int library_meet(struct bench_rank *rank, struct beest_meeting *meeting)
 {
 	struct hartebeest_context *hb = rank->own;
-	struct beest_gather_state state = { .counter_added = false };
+	struct beest_meeting_state state = { .roll = 0 };
 	const struct anchor own = anchor_of(rank->rank);
 	struct beest_limit limit;
-	int ret = beest_context_need_registry(hb, BEEST_KIND_BARRIER, gather->name);
+	int ret = beest_context_need_registry(hb, BEEST_KIND_BARRIER, meeting->name);
 
 	if (ret < 0)
 		return ret;
 	beest_limit_start(&limit, NULL, 0, hb->options.timeout);
-	gather->registry = hb->registry;
-	gather->ranks = &hb->launch.participants;
-	gather->limit = &limit;
-	gather->state = &state;
-	gather->blob = &own;
-	return beest_gather_run(gather);
+	meeting->registry = hb->registry;
+	meeting->ranks = &hb->launch.participants;
+	meeting->limit = &limit;
+	meeting->state = &state;
+	meeting->blob = &own;
+	return beest_meeting_run(meeting);
 }
 
 static int library_work(struct bench_rank *rank)
 {
-	struct beest_gather gather = {
+	struct beest_meeting meeting = {
 		.rank = rank->rank, .name = "anchors", .blob_size = BROUGHT, .take_roll = learn,
-		.direct = rank->pass->size <= BEEST_GATHER_DIRECT, .data = rank,
+		.data = rank,
 	};
-	int ret = library_gather(rank, &gather);
+	int ret = library_meet(rank, &meeting);
 
 	return ret == -ECANCELED ? 0 : ours_result(rank, ret);
 }
