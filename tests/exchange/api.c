@@ -22,8 +22,10 @@
 #include "hartebeest-post.h"
 #include "hartebeest.h"
 #include "lib/base/clock.h"
+#include "lib/base/hash.h"
 #include "lib/core/context.h"
 #include "lib/kv/kv.h"
+#include "lib/rendezvous/entry.h"
 #include "lib/verbs/qp.h"
 #include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
@@ -2079,65 +2081,113 @@ static void open_parties(struct party *parties, int count)
 	}
 }
 
-/* The body of a record of the roll call; all zeros: there is no record. */
-static struct beest_barrier_body roll_record(enum beest_record_kind kind, const char *last)
-{
-	struct beest_barrier_body body = { .roll = 0 };
-	struct beest_record record;
-	char name[32], key[128];
-	uint8_t *bytes;
-	size_t size;
+#define MARK (BEEST_INCARNATION_SIZE + sizeof(uint64_t))
+#define AUTHORS 32
 
-	snprintf(name, sizeof(name), "-/-/%s", last);
+/*
+ * How many processes have entries in a list.  @marks, unless it is NULL, gets what each rank says
+ * in a roll call, and @ranks how many ranks say something.
+ */
+static int list_read(const char *name, uint8_t marks[RANKS][MARK], int *ranks)
+{
+	struct beest_incarnation authors[AUTHORS];
+	struct beest_entry_reader reader;
+	struct beest_record record;
+	int i, count = 0, bits = 0;
+	char key[128];
+	size_t size = 0;
+	uint8_t *bytes = raw_get("barrier", name, &size);
+
 	snprintf(key, sizeof(key), "hb1/%s/barrier/%s", job, name);
-	bytes = raw_get("barrier", name, &size);
-	if (bytes) {
-		assert_int_equal(beest_record_decode(NULL, bytes, size, kind, key, &record), 0);
-		assert_int_equal(beest_record_barrier_decode(&record, &body), 0);
+	beest_entry_read(&reader, NULL, BEEST_KIND_BARRIER, key, bytes, bytes ? size : 0);
+	while (beest_entry_next(&reader, &record) > 0 && count < AUTHORS) {
+		for (i = 0; i < count; i++)
+			if (beest_process_is_context(&authors[i], &record.incarnation))
+				break;
+		authors[i] = record.incarnation;
+		count = i < count ? count : count + 1;
+		if (!marks)
+			continue;
+		bits |= 1 << record.rank;
+		memcpy(marks[record.rank], &record.incarnation, BEEST_INCARNATION_SIZE);
+		memcpy(marks[record.rank] + BEEST_INCARNATION_SIZE,
+		       record.body + BEEST_BARRIER_SIZE, sizeof(uint64_t));
 	}
 	free(bytes);
-	return body;
+	if (ranks)
+		*ranks = __builtin_popcount((unsigned int)bits);
+	return count;
 }
 
-/* Do the first @count ranks all know the newest roll that is not over, or no roll at all? */
-static bool roll_is_known(int count)
+/* The list in which ranks say that they know the roll of these marks. */
+static void second_list(uint8_t marks[RANKS][MARK], char name[64])
 {
-	struct beest_barrier_body gate = roll_record(BEEST_KIND_GATE, "gate");
-	const uint64_t over = 2, roll = gate.pass == over ? 0 : gate.roll;
-	char number[16];
+	uint64_t digest = BEEST_HASH_FNV;
+	uint32_t sum;
 	int i;
 
-	for (i = 0; i < count; i++) {
-		snprintf(number, sizeof(number), "%d", i);
-		if (roll_record(BEEST_KIND_BARRIER, number).roll != roll)
-			return false;
+	for (i = 0; i < RANKS; i++) {
+		sum = htobe32(beest_hash_crc32(0, marks[i] + BEEST_INCARNATION_SIZE,
+					       sizeof(uint64_t)));
+		digest = beest_hash_fnv(digest, marks[i], BEEST_INCARNATION_SIZE);
+		digest = beest_hash_fnv(digest, &sum, sizeof(sum));
 	}
-	return true;
+	digest = htobe64(digest | 1);
+	snprintf(name, 64, "%016" PRIx64 "/-/0/0",
+		 beest_hash_fnv(BEEST_HASH_FNV, &digest, sizeof(digest)) | 1);
 }
 
-/* Each thread skips its own time, so waits until all have come and know the roll. */
-static void hurry_when_waiting(int threads, int count)
+/*
+ * Have @authors processes come to the roll call?  And if there is a roll, with a leftover, do all
+ * @count ranks know it?  @list is then that in which a rank is missing.
+ */
+static bool all_wait(int authors, int count, char list[64])
 {
-	while (fake_clock_waiting() < threads || !roll_is_known(count))
+	uint8_t marks[RANKS][MARK];
+	int ranks;
+
+	strcpy(list, "-/-/0");
+	if (list_read(list, marks, &ranks) < authors)
+		return false;
+	if (ranks < RANKS)
+		return true;
+	second_list(marks, list);
+	return list_read(list, NULL, NULL) == count;
+}
+
+/*
+ * Each thread skips its own time, so this waits until all wait for a rank that will not come.
+ * Returns the list in which it is missing.
+ */
+static const char *hurry_when_waiting(int threads, int authors, int count)
+{
+	static char list[64];
+
+	while (fake_clock_waiting() < threads || !all_wait(authors, count, list))
 		pause_ms(1);
 	fake_clock_hurry();
+	return list;
 }
 
-/* With fewer than RANKS ranks all wait in vain. */
-static void attend_all(struct party *parties, int count)
+/* With fewer than RANKS ranks all wait in vain: returns where one is missing. */
+static const char *attend_all(struct party *parties, int count)
 {
-	int i, arrived = 0, waiting = fake_clock_waiting();
+	int i, arrived = 0, waiting = fake_clock_waiting(), before = 0;
+	const char *list = NULL;
 
+	if (count < RANKS)
+		before = list_read("-/-/0", NULL, NULL);
 	for (i = 0; i < count; i++) {
 		parties[i].arrived = &arrived;
 		parties[i].ret = parties[i].early = 0;
 		assert_int_equal(pthread_create(&parties[i].thread, NULL, attend, &parties[i]), 0);
 	}
 	if (count < RANKS)
-		hurry_when_waiting(waiting + count, count);
+		list = hurry_when_waiting(waiting + count, before + count, count);
 	for (i = 0; i < count; i++)
 		pthread_join(parties[i].thread, NULL);
 	fake_clock_settle(0);
+	return list;
 }
 
 static void all_passed(const struct party *parties)
@@ -2211,18 +2261,19 @@ static void barrier_names_who_is_missing(void **state)
 {
 	struct party parties[RANKS];
 	char sentence[1024], host[64];
+	const char *list;
 	int i;
 
 	(void)state;
 	gethostname(host, sizeof(host));
 	open_parties(parties, RANKS);
-	attend_all(parties, RANKS - 1);
+	list = attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
 		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
-			 "ranks has not arrived: rank 3 (key hb1/%s/barrier/-/-/3, never seen); "
+			 "ranks has not arrived: rank 3 (never seen); key hb1/%s/barrier/%s; "
 			 "server %s answers; HARTEBEEST_JOB (here %s) and the servers must be the "
-			 "same on all ranks", job, servers, job);
+			 "same on all ranks", job, list, servers, job);
 		assert_string_equal(parties[i].error, sentence);
 	}
 	attend_all(parties, RANKS);		/* the last rank came late: try again */
@@ -2236,13 +2287,13 @@ static void barrier_names_who_is_missing(void **state)
 	all_passed(parties);
 	close_parties(parties, RANKS);
 	open_parties(parties, RANKS);
-	attend_all(parties, RANKS - 1);
+	list = attend_all(parties, RANKS - 1);
 	for (i = 0; i < RANKS - 1; i++) {
 		assert_int_equal(parties[i].ret, -ETIMEDOUT);
 		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
-			 "ranks has not arrived: rank 3 (key hb1/%s/barrier/-/-/3, last seen "
-			 "as rank 3 on %s, pid %d, which has left); server %s answers", job, host,
-			 (int)getpid(), servers);
+			 "ranks has not arrived: rank 3 (last seen as rank 3 on %s, pid %d, which "
+			 "has left); key hb1/%s/barrier/%s; server %s answers", host,
+			 (int)getpid(), job, list, servers);
 		assert_string_equal(parties[i].error, sentence);
 	}
 	close_parties(parties, RANKS);

@@ -9,6 +9,7 @@
  */
 #include "config.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -86,9 +87,10 @@ static void number_is(const char *record, const char *name, uint64_t expected)
 	field_is(record, name, text);
 }
 
-static void bytes_are(const char *record, const char *name, const uint8_t *bytes, size_t size)
+static void bytes_are(const char *record, const char *name, const void *data, size_t size)
 {
-	char text[160];
+	const uint8_t *bytes = data;
+	char text[160] = "";
 	size_t i;
 
 	for (i = 0; i < size; i++)
@@ -107,20 +109,31 @@ static void author_is(const char *record, int rank)
 	number_is(record, "rank", (uint64_t)rank);
 }
 
-/* FNV-1a over the incarnations of all ranks, with the lowest bit set, as the page says. */
+static uint64_t hash_of(const void *bytes, size_t size)
+{
+	return beest_hash_fnv(BEEST_HASH_FNV, bytes, size);
+}
+
+/* The hash of the barrier's name, as each rank contributes it. */
+static uint64_t contribution(void)
+{
+	return htobe64(hash_of("all", 3));
+}
+
+/* As the page says: that of the only part, which covers each rank's incarnation and CRC-32. */
 static uint64_t roll_digest(void)
 {
+	const uint64_t all = contribution();
+	const uint32_t sum = htobe32(beest_hash_crc32(0, &all, sizeof(all)));
 	uint64_t digest = BEEST_HASH_FNV;
 	int rank;
 
-	for (rank = 0; rank < 2; rank++)
+	for (rank = 0; rank < 2; rank++) {
 		digest = beest_hash_fnv(digest, incarnation(rank), BEEST_INCARNATION_SIZE);
-	return digest | 1;
-}
-
-static uint64_t hash_of(const char *text)
-{
-	return beest_hash_fnv(BEEST_HASH_FNV, text, strlen(text)) | 1;
+		digest = beest_hash_fnv(digest, &sum, sizeof(sum));
+	}
+	digest = htobe64(digest | 1);
+	return hash_of(&digest, sizeof(digest)) | 1;
 }
 
 static void fetch(const char *names)
@@ -301,65 +314,72 @@ static void a_message_can_be_read(void **state)
 	field_is("\nmsg/hello1", "text", "wire from 1");
 }
 
-static void barrier_is(const char *line, uint64_t name)
+#define LIST_MAX 64
+
+/* The list of the only part: @number 0 is that of the roll call, 1 its second, 2 that of pass 2. */
+static const char *list_name(int number, char name[LIST_MAX])
 {
-	number_is(line, "pass", 2);
-	number_is(line, "roll", roll_digest());
-	number_is(line, "name", name);
+	static const char *const lists[] = { "-/-/0", "-/0/0", "all/2/0" };
+
+	if (number == 0)
+		snprintf(name, LIST_MAX, "barrier/%s", lists[number]);
+	else
+		snprintf(name, LIST_MAX, "barrier/%016llx/%s", (unsigned long long)roll_digest(),
+			 lists[number]);
+	return name;
 }
 
-/* A repeated request counts again, so the counter only hints. */
-static void number_is_at_least(const char *record, const char *name, unsigned long least)
+/* The beginning of the line of the rank's entry.  It may be there twice: the last one counts. */
+static void entry_find(int list, int rank, char found[LIST_MAX + 16])
 {
-	const char *line = strstr(output, record), *found;
-	char wanted[32];
+	char name[LIST_MAX], line[LIST_MAX + 16], wanted[16];
+	const char *at, *in;
+	int i = 1;
 
-	assert_non_null(line);
-	snprintf(wanted, sizeof(wanted), " %s=", name);
-	found = strstr(line, wanted);
-	assert_non_null(found);
-	assert_in_range(strtoul(found + strlen(wanted), NULL, 10), least, 1000);
+	found[0] = '\0';
+	snprintf(wanted, sizeof(wanted), " rank=%d ", rank);
+	list_name(list, name);
+	while (snprintf(line, sizeof(line), "\n%s#%d ", name, i++) > 0 &&
+	       (at = strstr(output, line))) {
+		in = strstr(at, wanted);
+		if (in && in < at + 1 + strcspn(at + 1, "\n"))
+			strcpy(found, line);
+	}
+	if (!found[0])
+		fail_msg("no entry of rank %d in %s in:\n%s", rank, name, output);
 }
 
-/* The roll call is the first pass, and has two phases: each rank was counted twice. */
+static void entry_is(int list, int rank, uint64_t digest, const void *more, size_t size)
+{
+	char line[LIST_MAX + 16];
+
+	entry_find(list, rank, line);
+	author_is(line, rank);
+	number_is(line, "word", 1);
+	number_is(line, "part", 0);
+	number_is(line, "digest", digest);
+	bytes_are(line, "more", more, size);
+}
+
 static void a_roll_call_can_be_read(void **state)
 {
-	char called[80];
-	size_t i;
+	const uint64_t all = contribution();
+	int rank;
 
 	(void)state;
-	author_is("\nbarrier/-/-/0", 0);
-	author_is("\nbarrier/-/-/1", 1);
-	barrier_is("\nbarrier/-/-/0", hash_of("all"));
-	barrier_is("\nbarrier/-/-/1", hash_of("all"));
-	barrier_is("\nbarrier/-/-/gate", hash_of("all"));
-	for (i = 0; i < 32; i++)
-		snprintf(called + 2 * i + i / 16, 4, "%02x,",
-			 incarnation((int)i / 16)->bytes[i % 16]);
-	called[65] = '\0';
-	field_is("\nbarrier/-/-/roll", "called", called);
-	number_is("\nbarrier/-/-/roll", "pass", 1);
-	number_is("\nbarrier/-/-/gate", "closed", 0);
-	number_is_at_least("\nbarrier/-/-/count", "value", 4);
+	for (rank = 0; rank < 2; rank++) {
+		entry_is(0, rank, 0, &all, sizeof(all));
+		entry_is(1, rank, roll_digest(), NULL, 0);
+	}
 }
 
 static void a_later_pass_can_be_read(void **state)
 {
-	static const char *const lasts[] = { "0", "1", "gate" };
-	char line[64];
-	size_t i;
+	int rank;
 
 	(void)state;
-	for (i = 0; i < 3; i++) {
-		snprintf(line, sizeof(line), "\nbarrier/%016llx/all/%s",
-			 (unsigned long long)roll_digest(), lasts[i]);
-		if (i < 2)
-			author_is(line, (int)i);
-		barrier_is(line, 0);
-	}
-	snprintf(line, sizeof(line), "\nbarrier/%016llx/all/count",
-		 (unsigned long long)roll_digest());
-	number_is_at_least(line, "value", 2);
+	for (rank = 0; rank < 2; rank++)
+		entry_is(2, rank, roll_digest(), NULL, 0);
 }
 
 static void an_epoch_can_be_read(void **state)
@@ -403,6 +423,8 @@ static void the_page_is_enough_to_write(void **state)
 /* The reader knows only the page, so the examples agree with the page's own rules. */
 static void the_pages_own_examples_can_be_read(void **state)
 {
+	const uint64_t all = contribution();
+
 	(void)state;
 	sealed = true;
 	read_records("'--page " PAGE "'");
@@ -418,10 +440,11 @@ static void the_pages_own_examples_can_be_read(void **state)
 	number_is("qp/0-1", "peer_psn", 0x123456);
 	number_is("qp/0-1", "length0", 4096);
 	number_is("qp/0-1", "closed", 0);
-	number_is("barrier/-/-/0", "pass", 2);
-	number_is("barrier/-/-/0", "name", hash_of("all"));
-	field_is("barrier/-/-/roll", "called",
-		 "000102030405060708090a0b0c0d0e0f,101112131415161718191a1b1c1d1e1f");
+	number_is("barrier/-/-/0", "entries", 2);
+	field_is("barrier/-/-/0#1", "incarnation", "000102030405060708090a0b0c0d0e0f");
+	field_is("barrier/-/-/0#2", "incarnation", "101112131415161718191a1b1c1d1e1f");
+	bytes_are("barrier/-/-/0#2", "more", &all, sizeof(all));
+	number_is("barrier/21985a11afa13b29/-/0/0#1", "digest", 0x21985a11afa13b29);
 }
 
 static void a_refusal_can_be_read(void **state)
@@ -458,12 +481,13 @@ static void an_end_can_be_read(void **state)
 {
 	struct beest_endpoint gone = qp_of(1, "to0")->local.endpoint;
 	struct beest_incarnation author = *incarnation(1);
+	char entry[LIST_MAX + 16];
 	const char *news;
 
 	(void)state;
 	hartebeest_close(crowd.member[1].hb);
 	crowd.member[1].hb = NULL;
-	fetch("rank/1 qp/1-0 qp/pair1 mr/mr1 of/pair1/1 msg/hello1 barrier/-/-/1 news");
+	fetch("rank/1 qp/1-0 qp/pair1 mr/mr1 of/pair1/1 msg/hello1 barrier/-/-/0 news");
 	bytes_are("\nrank/1", "incarnation", author.bytes, sizeof(author));
 	number_is("\nrank/1", "state", 1);
 	endpoint_is("\nqp/1-0", &gone);
@@ -473,7 +497,8 @@ static void an_end_can_be_read(void **state)
 	number_is("\nmr/mr1", "absent", 1);
 	number_is("\nof/pair1/1", "absent", 1);
 	field_is("\nmsg/hello1", "text", "wire from 1");
-	number_is("\nbarrier/-/-/1", "pass", 2);
+	entry_find(0, 1, entry);
+	number_is(entry, "word", 1);
 	news = strstr(output, "\nnews value=");
 	assert_non_null(news);
 	assert_int_equal(strspn(news + 12, "0123456789abcdef"), 2 * BEEST_EPOCH_SIZE);
@@ -495,14 +520,11 @@ static int crowd_go_on(void)
 /* All that the first tests look at. */
 static void fetch_all(void)
 {
-	const unsigned long long roll = roll_digest();
-	char names[512];
+	char names[512], lists[3][LIST_MAX];
 
 	snprintf(names, sizeof(names), "rank/0 rank/1 mr/mr0 mr/mr1 qp/0-1 qp/1-0 qp/pair0 "
-		 "qp/pair1 msg/hello0 msg/hello1 barrier/-/-/0 barrier/-/-/1 barrier/-/-/roll "
-		 "barrier/-/-/gate barrier/-/-/count barrier/%016llx/all/0 barrier/%016llx/all/1 "
-		 "barrier/%016llx/all/gate barrier/%016llx/all/count epoch news", roll, roll, roll,
-		 roll);
+		 "qp/pair1 msg/hello0 msg/hello1 %s %s %s epoch news", list_name(0, lists[0]),
+		 list_name(1, lists[1]), list_name(2, lists[2]));
 	fetch(names);
 }
 
