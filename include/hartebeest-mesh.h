@@ -85,9 +85,9 @@ struct hartebeest_mesh_phase {
 /* The cost of the last bring-up or repair, in the order of its phases. */
 struct hartebeest_mesh_stats {
 	struct hartebeest_mesh_phase create;	/* queue pairs were made and brought to INIT */
-	struct hartebeest_mesh_phase publish;	/* the request that stored this rank's record */
-	struct hartebeest_mesh_phase wait;	/* until all ranks had arrived */
-	struct hartebeest_mesh_phase fetch;	/* data that was not in those answers */
+	struct hartebeest_mesh_phase publish;	/* the request that appended this rank's mark */
+	struct hartebeest_mesh_phase wait;	/* until the marks of all ranks were read */
+	struct hartebeest_mesh_phase fetch;	/* numbers of queue pairs, not consecutive */
 	struct hartebeest_mesh_phase rtr;	/* transition to RTR; UD: address handles, too */
 	struct hartebeest_mesh_phase rts;
 	struct hartebeest_mesh_phase confirm;	/* until all ranks had connected */

@@ -1442,12 +1442,12 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * Leftovers of an earlier run do not count.  A call after -ETIMEDOUT or -EAGAIN continues
  * the same pass.
  *
- * Returns 0, -ENODATA (rank or size unknown), -EBADMSG or -EPROTONOSUPPORT (what is
- * stored under the gate's key is no record, or one of another version), -EIO or -ENETDOWN
- * (of the device: see hartebeest_event_get()), -ESTALE (this or another rank was started
- * again after the context's first barrier), -ESHUTDOWN or -ECONNABORTED (a rank has left
- * or failed), or -ETIMEDOUT; its sentence names the missing ranks.  So does the sentence
- * of -EAGAIN (HARTEBEEST_ONCE) for jobs of up to 32 ranks, which costs one more look.
+ * Returns 0, -ENODATA (rank or size unknown), -EPROTONOSUPPORT, -EKEYREJECTED or -ENOKEY
+ * (ranks are missing, and what is stored there is of another version or secret), -EIO or
+ * -ENETDOWN (of the device: see hartebeest_event_get()), -ESTALE (this or another rank was
+ * started again after the context's first barrier), -ESHUTDOWN or -ECONNABORTED (a rank has
+ * left or failed), or -ETIMEDOUT; its sentence names the missing ranks.  So does the sentence
+ * of -EAGAIN (HARTEBEEST_ONCE) for jobs of up to 32 ranks, which may cost one more look.
  *
  * Since: 0.1
  */

@@ -357,8 +357,8 @@ static void items_of_barriers(void **state)
 }
 
 /*
- * A later pass: each rank appends its entry (by two commands) and reads the list, one of them twice.
- * One rank deletes an earlier list.
+ * A later pass: each rank appends its entry, by two commands, and reads the list, one of them
+ * twice.  One rank deletes an earlier list.
  */
 static void passes(void **state)
 {

@@ -110,7 +110,7 @@ static void completes(struct hartebeest_context *hb, uint64_t wr_id)
 	EXPECT(wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id);
 }
 
-static void connect_and_write(struct hartebeest_context *hb, int rank, const char *gate)
+static void connect_and_write(struct hartebeest_context *hb, int rank, const char *name)
 {
 	static const char *const offer[] = { "region" };
 	struct hartebeest_remote_mr there;
@@ -131,7 +131,7 @@ static void connect_and_write(struct hartebeest_context *hb, int rank, const cha
 				     there.address + SIZE, there.rkey, 5,
 				     IBV_SEND_SIGNALED) == 0);
 	completes(hb, 5);
-	EXPECT(hartebeest_barrier(hb, gate, 0) == 0);
+	EXPECT(hartebeest_barrier(hb, name, 0) == 0);
 	EXPECT(live_is(own.memory + SIZE, !rank, SIZE));
 }
 
