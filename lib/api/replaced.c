@@ -207,7 +207,7 @@ static struct following *polled_by(struct following *following, const struct ibv
 	return following;
 }
 
-/* Requests under way were lost with the former peer, and never complete. */
+/* Requests under way were lost with the earlier peer, and never complete. */
 int beest_replaced_polled(const struct ibv_cq *cq, int64_t since)
 {
 	struct following *following = polled_by(all_following(), cq);

@@ -119,7 +119,7 @@ int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
 	return fetch_run(&fetch, BEEST_KIND_MR, see_region);
 }
 
-/* ------------------------------------------------------------- the own record --- */
+/* --------------------------------------------------------- this end's record --- */
 
 static struct beest_echo echo_of(const struct beest_endpoint *remote)
 {
@@ -398,8 +398,8 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 }
 
 /*
- * Keeps the own sequence number: the new peer may already be connected to it, and what was
- * under way to the former peer is lost anyway.
+ * Keeps its own sequence number: the new peer may already be connected to it, and what was
+ * under way to the earlier peer is lost anyway.
  */
 static int connect_replacement(struct beest_handshake *handshake)
 {

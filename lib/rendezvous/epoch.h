@@ -31,7 +31,7 @@ enum beest_epoch_verdict {
 	BEEST_EPOCH_SAME,
 	BEEST_EPOCH_FIRST,		/* learned now, nothing was stored before */
 	BEEST_EPOCH_CHANGED,		/* learned now: what was stored before is lost */
-	BEEST_EPOCH_AGAIN,		/* the former one is back: two servers answer in turn */
+	BEEST_EPOCH_AGAIN,		/* the previous one is back: two servers answer in turn */
 	/* The request began before the known one was learned: what it stored may be lost. */
 	BEEST_EPOCH_OUTDATED,
 	BEEST_EPOCH_ALIEN,		/* not an epoch */

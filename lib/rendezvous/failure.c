@@ -222,7 +222,7 @@ static int is_of_this_run(struct beest_registry *registry, const struct beest_re
 	return beest_process_clock() - began >= since + SERVER_CLOCK;
 }
 
-/* The failure of a former process with this rank does not concern its successor. */
+/* The failure of an earlier process with this rank does not concern its successor. */
 static void failure_delete(struct beest_registry *registry)
 {
 	struct beest_look_extra extra = {
@@ -234,7 +234,7 @@ static void failure_delete(struct beest_registry *registry)
 }
 
 /*
- * Is a leftover of a former run what this context found at its first look?  *@first: it is this
+ * Is a leftover of an earlier run what this context found at its first look?  *@first: it is this
  * look.  If a server must be asked and does not answer, the next look is the first.
  */
 static bool leftover_judge(struct beest_registry *registry, const struct beest_record *record,

@@ -4,7 +4,7 @@
  *
  * A rank that gives up says so in its presence, for those that know it, and under one key
  * of the job, which all waiting ranks read.  The record under that key may be a leftover
- * of a former run.  So it counts only for the processes that it names, which were there
+ * of an earlier run.  So it counts only for the processes that it names, which were there
  * when it was written, for those that certainly began before it, for those that find its
  * author alive, and for a process that has found another record, or none, at its first look.
  *

@@ -294,7 +294,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	return copy;
 }
 
-/* Returns the copy to release: the former one, if any, or @copy if there is no memory. */
+/* Returns the copy to release: the previous one, if any, or @copy if there is no memory. */
 static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 					      const struct beest_lease_wanted *wanted,
 					      struct beest_lease_copy *copy)

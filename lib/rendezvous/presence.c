@@ -137,7 +137,7 @@ int beest_presence_open(struct beest_registry *registry,
 	return 0;
 }
 
-/* ------------------------------------------------------------- the own presence --- */
+/* ------------------------------------------------------ this rank's presence --- */
 
 int beest_presence_put(struct beest_registry *registry)
 {
@@ -266,7 +266,7 @@ bool beest_presence_follows(struct beest_registry *registry)
 	return follows;
 }
 
-/* Stores the own presence in place of another one. */
+/* Stores this rank's presence in place of another one. */
 static void presence_take(struct beest_registry *registry)
 {
 	pthread_mutex_lock(&registry->lock);
@@ -285,7 +285,7 @@ static void doubt(struct beest_registry *registry, const struct beest_incarnatio
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* Stores the own presence again, so that the other process finds out, too. */
+/* Stores this rank's presence again, so that the other process finds out, too. */
 static int presence_twice(struct beest_registry *registry, const struct beest_rank_body *other)
 {
 	const struct beest_presence *presence = &registry->presence;

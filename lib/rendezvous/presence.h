@@ -45,7 +45,7 @@ struct beest_presence {
 	bool met;			/* this process has met others; atomic */
 
 	/* Under the registry's lock. */
-	bool owned;			/* the own presence is there, or replaces another */
+	bool owned;			/* this rank's is there, or replaces another */
 	int64_t seen_at;		/* when it was last read */
 	struct beest_incarnation settled;	/* the last start that needs no more doubt */
 	struct beest_incarnation doubted;	/* the last one that does, ... */
@@ -56,23 +56,23 @@ struct beest_presence {
 int beest_presence_open(struct beest_registry *registry,
 			const struct beest_registry_config *config);
 
-/* Puts the own presence, with the device if one is known. */
+/* Puts this rank's presence, with the device if one is known. */
 int beest_presence_put(struct beest_registry *registry);
 
-/* Has the own presence been put? */
+/* Has this rank's presence been put? */
 bool beest_presence_is_put(struct beest_registry *registry);
 
-/* Puts the own presence unless that was done.  Must precede any other record of this context. */
+/* Puts its presence unless that was done.  Must precede any other record of this context. */
 int beest_presence_announce(struct beest_registry *registry);
 
-/* Adds "mlx5_0:1" to the own presence, for the sentences of others. */
+/* Adds "mlx5_0:1" to this rank's presence, for the sentences of others. */
 void beest_presence_set_device(struct beest_registry *registry, const char *device);
 
-/* Says in the own presence what this process waits for, for the sentences of others. */
+/* Says in its presence what this process waits for, for the sentences of others. */
 void beest_presence_set_waits(struct beest_registry *registry, const char *noun,
 			      const char *name);
 
-/* Puts the own presence for the last time: this rank has left, or has failed before. */
+/* Puts its presence for the last time: this rank has left, or has failed before. */
 int beest_presence_leave(struct beest_registry *registry);
 
 /* Makes the write that tells others that this rank has left or failed.  @news holds its bytes. */
@@ -96,16 +96,16 @@ bool beest_presence_is_doubtful(struct beest_registry *registry);
 
 /*
  * Did another process have this rank before without leaving?  Then this is not the first run of
- * its job, and what others left may be of a former one.
+ * its job, and what others left may be of an earlier one.
  */
 bool beest_presence_follows(struct beest_registry *registry);
 
-/* Is the own presence stored, in place of any other? */
+/* Is this rank's presence stored, in place of any other? */
 bool beest_presence_is_there(struct beest_registry *registry);
 
 /*
- * Judges what was read under the own key.  @there: beest_presence_is_there() before it was asked
- * for.  -EADDRINUSE: another living process has this rank.
+ * Judges what was read under this rank's key.  @there: beest_presence_is_there() before it was
+ * asked for.  -EADDRINUSE: another living process has this rank.
  */
 int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value,
 			 bool there);

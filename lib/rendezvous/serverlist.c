@@ -59,8 +59,8 @@ static const char *author_say(int32_t rank, const struct beest_rank_body *body,
 }
 
 /*
- * Tries to store the own presence under the plain name; a later look shows whether it is
- * there.  @difference: NOTHING, or how the settings of @other differ from the own ones.
+ * Tries to store this rank's presence under the plain name; a later look shows whether it is
+ * there.  @difference: NOTHING, or how the settings of @other differ from those of this rank.
  */
 static void serverlist_put(struct beest_registry *registry, size_t server, uint8_t difference,
 			   const char *other)
@@ -146,8 +146,8 @@ static void serverlist_meet(struct beest_registry *registry, const struct beest_
 }
 
 /*
- * A record found before the own presence was stored may be a leftover, and only raises a
- * suspicion.  If a later one has other settings, the own presence is stored again and
+ * A record found before this rank's presence was stored may be a leftover, and only raises a
+ * suspicion.  If a later one has other settings, this rank's presence is stored again and
  * names its author: that tells the author, and also the ranks with the same settings as
  * this one.
  */

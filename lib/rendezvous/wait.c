@@ -68,7 +68,7 @@ struct waiting {
 	size_t turn;			/* the get at which rechecking goes on */
 	bool watching, watched_before;
 	bool meets, identifies;		/* reads the starts of this rank, its presence */
-	bool is_there;			/* the own presence was, before the request */
+	bool is_there;			/* its own presence was, before the request */
 	bool doubts;			/* another process may have this rank: nothing counts */
 	bool progress;
 	bool last;			/* no look follows this one if no time is left after it */
@@ -199,7 +199,7 @@ static void gather_watched(struct waiting *w)
 
 /*
  * In the request that may bring what is waited for: it counts only if no other process has this
- * rank.  Whoever only stores records meets nobody, but replaces what a former process left.
+ * rank.  Whoever only stores records meets nobody, but replaces what an earlier process left.
  */
 static void gather_meeting(struct waiting *w)
 {
@@ -284,7 +284,7 @@ static int get_take(struct waiting *w, struct beest_wait_get *get, int ret)
 	return 0;
 }
 
-/* Only the first run of a job can be sure that nothing is left of a former one. */
+/* Only the first run of a job can be sure that nothing is left of an earlier one. */
 static bool author_is_unknown(const struct waiting *w, const struct beest_wait_get *get)
 {
 	if (get->authors == BEEST_AUTHORS_ALL || get->record.rank < 0)

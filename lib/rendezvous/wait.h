@@ -3,8 +3,8 @@
  * wait.h - look until all wanted records are there
  *
  * Owns all waiting: the pauses between looks, the deadline, what was seen of each record,
- * and the sentence about what did not come.  Meanwhile watches the own presence, the list
- * of servers and the news.  Knows nothing of verbs.
+ * and the sentence about what did not come.  Meanwhile watches this process's presence, the
+ * list of servers and the news.  Knows nothing of verbs.
  */
 #ifndef BEEST_WAIT_H
 #define BEEST_WAIT_H

@@ -339,8 +339,8 @@ static void qp_draw_generation(struct beest_qp *qp)
 }
 
 /*
- * The sequence number is random, so that late packets of a former connection on the same
- * queue pair number do not pass for new ones.
+ * The sequence number is random, so that late packets of an earlier connection on the
+ * same queue pair number do not pass for new ones.
  */
 static int qp_draw_psn(struct beest_qp *qp)
 {
@@ -633,7 +633,7 @@ static bool reads_may_be_why(const struct beest_qp *qp, int ret)
 
 /*
  * INIT -> RTR, with as many reads and atomics of the peer as the device still has resources for.
- * A peer that has the former number finds another generation in the record, and connects again.
+ * A peer that has the earlier number finds another generation in the record, and connects again.
  */
 static int qp_reach_rtr(struct beest_qp *qp, struct beest_connection *path)
 {
