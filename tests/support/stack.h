@@ -9,6 +9,7 @@
 #define TESTS_STACK_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -49,19 +50,26 @@ static inline bool stack_counts(void)
 #endif
 }
 
-/* The bytes of stack that @call needs, those of its thread included. */
+/*
+ * The bytes of stack that @call needs, those of its thread included.  Blocks signals there: a
+ * handler of tests/support/timer.c needs several KiB of the stack that it interrupts.
+ */
 static inline size_t stack_of(void *(*call)(void *data), void *data)
 {
 	unsigned char *stack = NULL;
 	pthread_attr_t attributes;
 	pthread_t thread;
 	size_t free_bytes = 0;
+	sigset_t all, before;
 
 	assert_int_equal(posix_memalign((void **)&stack, 4096, STACK_SIZE), 0);
 	memset(stack, STACK_PAINT, STACK_SIZE);
 	pthread_attr_init(&attributes);
 	assert_int_equal(pthread_attr_setstack(&attributes, stack, STACK_SIZE), 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	assert_int_equal(pthread_create(&thread, &attributes, call, data), 0);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	pthread_attr_destroy(&attributes);
 	while (free_bytes < STACK_SIZE && stack[free_bytes] == STACK_PAINT)
