@@ -21,6 +21,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/file.h"
+#include "lib/base/parse.h"
 #include "lib/base/process.h"
 #include "lib/base/text.h"
 #include "tools/allocation.h"
@@ -512,12 +513,14 @@ static int run_in_background(struct serving *serving, char **words)
 /* Two servers in one script: the ranks would use the inner one, and nothing the other. */
 static int check_nested(struct out *out)
 {
-	const char *pid = getenv(PID);
+	const char *text = getenv(PID), *server = getenv(variables[0]);
+	int64_t pid;
 
-	if (!pid || kill((pid_t)atol(pid), 0) < 0)
+	if (!text || !server || beest_parse_int(text, 1, INT_MAX, &pid) < 0 ||
+	    kill((pid_t)pid, 0) < 0)
 		return STATUS_GOOD;
 	out_error(out, "process %s serves this job already, at %s: leave one of the two out, or "
-		  "unset " PID, pid, getenv(variables[0]));
+		  "unset " PID, text, server);
 	return STATUS_FAILED;
 }
 

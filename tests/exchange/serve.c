@@ -676,10 +676,21 @@ static void a_memcached_that_does_not_start(void **state)
 
 static void one_within_the_other(void **state)
 {
+	static const char *const malformed[] = { "", "abc", "0", "-1", "4294967297" };
+	size_t i;
+
 	(void)state;
 	assert_int_equal(SHELL("exec $T serve -l 127.0.0.1 --no-secret true"), 1);
 	COMPLAINS(" serves this job already, at 127.0.0.1:");
 	COMPLAINS("leave one of the two out, or unset HARTEBEEST_SERVE_PID");
+	/* None of these names a server that the ranks would use. */
+	assert_int_equal(SHELL("unset HARTEBEEST_EXC_IP_PORT; exec $T serve -l 127.0.0.1 "
+			       "--no-secret true"), 0);
+	setenv("HARTEBEEST_EXC_IP_PORT", "127.0.0.1:11211", 1);
+	for (i = 0; i < BEEST_COUNT(malformed); i++) {
+		setenv("HARTEBEEST_SERVE_PID", malformed[i], 1);
+		assert_int_equal(RUN(SERVE, "true"), 0);
+	}
 	nothing_is_left();
 }
 
