@@ -221,6 +221,8 @@ static int check_files(const struct serving *serving, int64_t planned)
 {
 	int needed = serving->server.connections + SERVER_SPARE_FILES;
 	struct rlimit limit, raised;
+	bool fewer = serving->server.connections > server_connections(0);
+	char whose[32] = "";
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max >= (rlim_t)needed)
@@ -228,9 +230,11 @@ static int check_files(const struct serving *serving, int64_t planned)
 	raised = (struct rlimit){ .rlim_cur = limit.rlim_cur, .rlim_max = (rlim_t)needed };
 	if (setrlimit(RLIMIT_NOFILE, &raised) == 0 && setrlimit(RLIMIT_NOFILE, &limit) == 0)
 		return STATUS_GOOD;
-	out_error(serving->out, "memcached needs %d file descriptors for %" PRId64 " ranks, and "
-		  "this process may have %ju: raise ulimit -Hn, or give a smaller --ranks", needed,
-		  planned, (uintmax_t)limit.rlim_max);
+	if (fewer)
+		snprintf(whose, sizeof(whose), " for %" PRId64 " ranks", planned);
+	out_error(serving->out, "memcached needs %d file descriptors%s, and this process may have "
+		  "%ju: raise ulimit -Hn%s", needed, whose, (uintmax_t)limit.rlim_max,
+		  fewer ? ", or give a smaller --ranks" : "");
 	return STATUS_FAILED;
 }
 
