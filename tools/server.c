@@ -102,8 +102,11 @@ static void change_user(const struct server *server)
 	if (user && (setgroups(0, NULL) == 0 || errno == EPERM) && setgid(user->pw_gid) == 0 &&
 	    setuid(user->pw_uid) == 0)
 		return;
-	dprintf(STDERR_FILENO, user ? "its process cannot change to this user: %s\n" :
-		"there is no such user\n", strerror(errno));
+	if (user && errno == EINVAL)
+		dprintf(STDERR_FILENO, "there is no such user in this user name space\n");
+	else
+		dprintf(STDERR_FILENO, user ? "its process cannot change to this user: %s\n" :
+			"there is no such user\n", strerror(errno));
 	_exit(1);
 }
 
@@ -213,12 +216,16 @@ static void guard(const struct server *server, int owner, const sigset_t *unbloc
 	_exit(status);
 }
 
-/* Only memcached of another user than root needs it: it could not write its port otherwise. */
+/*
+ * Only memcached of another user than root needs it: it could not write its port otherwise.
+ * EINVAL: this user name space has no such user.  change_user() finds that, too, and says so.
+ */
 static int give_folder(const struct server *server)
 {
 	const struct passwd *user = changes_user(server) ? getpwnam(HARMLESS_USER) : NULL;
 
-	return user && chown(server->folder, user->pw_uid, user->pw_gid) < 0 ? -errno : 0;
+	return user && chown(server->folder, user->pw_uid, user->pw_gid) < 0 && errno != EINVAL ?
+	       -errno : 0;
 }
 
 static int make_folder(struct server *server)

@@ -656,6 +656,19 @@ static void few_descriptors(void **state)
 	nothing_is_left();
 }
 
+/* As in a container of one user, who is root there. */
+static void a_user_that_is_not_mapped(void **state)
+{
+	(void)state;
+	if (TALK(&talk, "/usr/bin/unshare", "-r", "true") != 0)
+		skip();
+	assert_int_equal(TALK(&talk, "/usr/bin/unshare", "-r", "sh", "-c", "exec $T " WORDS
+			      " true"), 1);
+	COMPLAINS("hartebeest serve: memcached as user nobody did not start: there is no such "
+		  "user in this user name space\n");
+	nothing_is_left();
+}
+
 static void without_memcached(void **state)
 {
 	(void)state;
@@ -728,6 +741,7 @@ int main(void)
 		cmocka_unit_test_setup(another_server_is_named, setup),
 		cmocka_unit_test_setup(a_port_that_is_taken, setup),
 		cmocka_unit_test_setup(few_descriptors, setup),
+		cmocka_unit_test_setup(a_user_that_is_not_mapped, setup),
 		cmocka_unit_test_setup(without_memcached, setup),
 		cmocka_unit_test_setup(a_memcached_that_does_not_start, setup),
 		cmocka_unit_test_setup(one_within_the_other, setup),
