@@ -614,7 +614,7 @@ static void completions_tell_of_a_dead_peer(void **state)
 		 alive);
 	/* A process takes over a dead one's presence in one of its calls, not at once. */
 	for (i = 0; i < 200 && !strstr(completion_text(IBV_WC_RETRY_EXC_ERR), expected); i++) {
-		usleep(50000);
+		pause_ms(50);
 		assert_int_equal(hartebeest_msg_push(b.hb, "call", "", 0, 0), 0);
 	}
 	assert_non_null(strstr(completion_text(IBV_WC_RETRY_EXC_ERR), expected));

@@ -78,7 +78,7 @@ static void begin(const char *const *words)
 /* Types Ctrl-C at the terminal of a command. */
 static void press_interrupt(void)
 {
-	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_type(&talk, "\003");
 	talk_end(&talk);
 }
 
@@ -706,7 +706,7 @@ static void a_wait_at_the_terminal(void **state)
 	talk.words[4] = "--timeout", talk.words[5] = "1h", talk.words[6] = NULL;
 	talk_begin(&talk);
 	talk_until(&talk, "waiting for message never 1 s");
-	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_type(&talk, "\003");
 	talk_end(&talk);
 	assert_int_equal(talk.status, 128 + SIGINT);
 }

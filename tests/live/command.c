@@ -268,7 +268,7 @@ static void a_mesh_interrupted(void **state)
 							 "1000000", NULL });
 		talk_until(&talk, "round 1 of 2");
 		if (numbers[i] == SIGINT)
-			assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+			talk_type(&talk, "\003");
 		else
 			kill(talk.pid, numbers[i]);
 		ends_by(numbers[i]);
@@ -324,7 +324,7 @@ static void a_mesh_interrupted_at_its_end(void **state)
 	begin_on_terminal((const char *const[]){ tool, "mesh", "-c", "5", "-o",
 						 "exchange.timeout=1h", NULL });
 	talk_until(&talk, "waiting for rank 1's results 1 s ");
-	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_type(&talk, "\003");
 	ends_by(SIGINT);
 	kill(silent, SIGKILL);
 	waitpid(silent, NULL, 0);
@@ -341,13 +341,13 @@ static void a_bring_up_interrupted(void **state)
 	first_of_two(cache);
 	begin_on_terminal((const char *const[]){ tool, "mesh", "-o", "exchange.timeout=1h", NULL });
 	talk_until(&talk, "connecting 2 ranks 1 s ");
-	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_type(&talk, "\003");
 	ends_by(SIGINT);
 	unsetenv("HARTEBEEST_NPARTICIPANTS");
 	unsetenv("HARTEBEEST_NID");
 	begin_on_terminal((const char *const[]){ tool, "ping", "-o", "exchange.timeout=1h", NULL });
 	talk_until(&talk, "waiting for the other end 1 s ");
-	assert_int_equal(write(talk.fd[0], "\003", 1), 1);
+	talk_type(&talk, "\003");
 	ends_by(SIGINT);
 	cache_end(cache);
 }

@@ -79,6 +79,7 @@ static void begin_on_terminal(struct talk *talk)
 	assert_true(own >= 0 && grantpt(own) == 0 && unlockpt(own) == 0);
 	talk->pid = fork();
 	if (talk->pid == 0) {
+		timer_leave();
 		setsid();
 		terminal = open(ptsname(own), O_RDWR);
 		ioctl(terminal, TIOCSCTTY, 0);
@@ -91,7 +92,7 @@ static void begin_on_terminal(struct talk *talk)
 	talk->fd[0] = own;
 	talk->fd[1] = -1;
 	if (talk->input)
-		assert_int_equal(write(own, talk->input, strlen(talk->input)), strlen(talk->input));
+		talk_type(talk, talk->input);
 }
 
 /* -------------------------------------------------- pipes and terminal --- */
@@ -153,6 +154,12 @@ void talk_until(struct talk *talk, const char *text)
 		if (!listen_on(talk))
 			fail_msg("the command ended without '%s': %s%s", text, talk->out,
 				 talk->err);
+}
+
+/* A signal may interrupt it even if there is room, unlike with a pipe. */
+void talk_type(struct talk *talk, const char *text)
+{
+	assert_int_equal(TEMP_FAILURE_RETRY(write(talk->fd[0], text, strlen(text))), strlen(text));
 }
 
 void talk_end(struct talk *talk)

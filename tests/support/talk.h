@@ -35,6 +35,9 @@ void talk_begin(struct talk *talk);
 /* Waits until standard output contains @text; fails the test if the command ends before. */
 void talk_until(struct talk *talk, const char *text);
 
+/* Types @text at its terminal. */
+void talk_type(struct talk *talk, const char *text);
+
 /* Waits until it ends. */
 void talk_end(struct talk *talk);
 
