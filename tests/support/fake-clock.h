@@ -10,8 +10,9 @@
 #ifndef TESTS_FAKE_CLOCK_H
 #define TESTS_FAKE_CLOCK_H
 
-#include <errno.h>
 #include <stdint.h>
+
+#include "tests/support/memcached.h"
 
 /* From here on, each thread's pauses end at once, and each skips seconds of its own time. */
 void fake_clock_hurry(void);
@@ -37,18 +38,7 @@ int fake_clock_waiting(void);
 /* Calls @call, whose waits all end by their limit, with a server that does not answer. */
 #define IN_SILENCE(call) (fake_clock_hurry(), fake_clock_settle(call))
 
-/*
- * The same with a server that answers.  The look after the limit has a quarter of a second, which
- * may be too short for a busy server: then @call is repeated.
- */
-#define IN_VAIN(call)								\
-	({									\
-		int ret_, tries_ = 0;						\
-										\
-		do								\
-			ret_ = IN_SILENCE(call);				\
-		while (ret_ == -EHOSTDOWN && tries_++ < 100);			\
-		ret_;								\
-	})
+/* The same with a server that answers, at the latest in the look after the limit. */
+#define IN_VAIN(call) UNTIL_ANSWERED(IN_SILENCE(call))
 
 #endif

@@ -51,6 +51,20 @@ const struct beest_hostport *cache_hostport(const struct cache *cache);
 const char *cache_talk(const struct cache *cache, const char *request,
 		       char *answer, size_t size);
 
+/*
+ * Repeats a @call of a single look, which has a quarter of a second: that may be too short for a
+ * busy server.
+ */
+#define UNTIL_ANSWERED(call)							\
+	({									\
+		int ret_, tries_ = 0;						\
+										\
+		do								\
+			ret_ = (call);						\
+		while (ret_ == -EHOSTDOWN && tries_++ < 100);			\
+		ret_;								\
+	})
+
 /* The value of a line of "stats". */
 long cache_stat(const struct cache *cache, const char *name);
 

@@ -146,8 +146,8 @@ static bool is_there(const char *mr, const char *qp)
 	struct hartebeest_context *hb = hartebeest_default_context();
 	struct hartebeest_remote_mr region;
 
-	return hartebeest_mr_fetch(hb, mr, &region, HARTEBEEST_ONCE) != -EAGAIN ||
-	       hartebeest_qp_fetch(hb, qp, NULL, HARTEBEEST_ONCE) != -EAGAIN;
+	return UNTIL_ANSWERED(hartebeest_mr_fetch(hb, mr, &region, HARTEBEEST_ONCE)) != -EAGAIN ||
+	       UNTIL_ANSWERED(hartebeest_qp_fetch(hb, qp, NULL, HARTEBEEST_ONCE)) != -EAGAIN;
 }
 
 /* Records of all nodes are gone, and all queue pairs connected. */
