@@ -14,16 +14,32 @@
 #include "lib/base/error.h"
 
 /* Converts an integer from host order to big-endian or back: the step is the same. */
+#define COPY_UINT(bits) \
+	do { \
+		uint##bits##_t value; \
+		memcpy(&value, from, sizeof(value)); \
+		value = htobe##bits(value); \
+		memcpy(to, &value, sizeof(value)); \
+	} while (0)
+
+/* Records have up to twenty fields, and a mesh has thousands of records. */
 static void copy_field(const struct beest_codec_field *field, uint8_t *to, const uint8_t *from)
 {
-	size_t i;
-
-	if (field->type != BEEST_CODEC_UINT || BYTE_ORDER == BIG_ENDIAN) {
-		memcpy(to, from, field->size);
+	switch (field->type == BEEST_CODEC_UINT ? field->size : 0) {
+	case 1:
+		*to = *from;
+		return;
+	case 2:
+		COPY_UINT(16);
+		return;
+	case 4:
+		COPY_UINT(32);
+		return;
+	case 8:
+		COPY_UINT(64);
 		return;
 	}
-	for (i = 0; i < field->size; i++)
-		to[i] = from[field->size - 1 - i];
+	memcpy(to, from, field->size);
 }
 
 size_t beest_codec_size(const struct beest_codec_layout *layout)
