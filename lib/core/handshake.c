@@ -316,10 +316,13 @@ static int refuse(struct hartebeest_context *hb, struct beest_qp *qp,
 static const char *unmet_text(const struct beest_qp_body *peer, bool closed, bool ours,
 			      char text[BEEST_HANDSHAKE_UNMET])
 {
-	snprintf(text, BEEST_HANDSHAKE_UNMET, "%s%s%s", ours ?
-		 "its process could not connect to this queue pair" : closed ?
-		 "its queue pair was destroyed, or its process has left" :
-		 "its process has not connected to this queue pair", !peer->reason[0] ? "" :
+	const char *what = ours ? "its process could not connect to this queue pair" :
+			   closed ? "its queue pair was destroyed, or its process has left" :
+			   "its process has not connected to this queue pair";
+
+	if (!peer->reason[0])
+		return what;
+	snprintf(text, BEEST_HANDSHAKE_UNMET, "%s%s%s", what,
 		 ours ? ": " : "; it had refused another queue pair: ", peer->reason);
 
 	return text;
@@ -417,7 +420,7 @@ static int connect_replacement(struct beest_handshake *handshake)
 		ret = beest_qp_init_again(qp);
 
 	return ret < 0 ? ret : beest_handshake_connect(handshake->hb, qp, handshake->peer_key,
-						       remote, handshake->limit);
+						       remote, handshake->wait->limit);
 }
 
 /* ------------------------------------------------------------------ confirming --- */
@@ -437,13 +440,14 @@ static int see_peer(struct beest_handshake *handshake, bool closed)
 	/* A closed record still confirms a connection, but nobody connects to it any more. */
 	if (closed)
 		return connected && same_endpoint(remote, &qp->remote);
-	if (!connected)
-		return beest_handshake_connect(handshake->hb, qp, handshake->peer_key, remote,
-					       handshake->limit);
-	if (!same_endpoint(remote, &qp->remote))
-		return connect_replacement(handshake);
+	if (connected && same_endpoint(remote, &qp->remote))
+		return 0;
+	/* The peer waits for the record that says so. */
+	handshake->wait->hurry |= qp->local.transport != BEEST_UD;
 
-	return 0;
+	return connected ? connect_replacement(handshake) :
+	       beest_handshake_connect(handshake->hb, qp, handshake->peer_key, remote,
+				       handshake->wait->limit);
 }
 
 int beest_handshake_see(void *data, const struct beest_record *record)
@@ -483,14 +487,14 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 
 int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_context *hb,
 			  struct beest_qp *qp, const char *peer_key,
-			  struct beest_wait_get *get, const struct beest_limit *limit)
+			  struct beest_wait_get *get, struct beest_wait *wait)
 {
 	int ret = 0;
 
 	handshake->hb = hb;
 	handshake->qp = qp;
 	handshake->peer_key = peer_key;
-	handshake->limit = limit;
+	handshake->wait = wait;
 	handshake->get = get;
 	*get = (struct beest_wait_get){
 		.kind = BEEST_KIND_QP, .key = handshake->key, .name = peer_key,
@@ -523,7 +527,7 @@ int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 		return ret;
 	ret = beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key);
 	if (ret == 0)
-		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, limit);
+		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, &wait);
 	if (ret == 0)
 		ret = beest_wait_run(hb->registry, &wait);
 	if (ret < 0)
@@ -569,7 +573,7 @@ int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 
 	ret = beest_context_need_registry(hb, BEEST_KIND_QP, peer_key);
 	if (ret == 0)
-		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, limit);
+		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, &wait);
 	if (ret == 0) {
 		get.see = see_successor;
 		ret = beest_wait_run(hb->registry, &wait);

@@ -79,17 +79,17 @@ struct beest_handshake {
 	struct hartebeest_context *hb;
 	struct beest_qp *qp;
 	const char *peer_key;
-	const struct beest_limit *limit;
-	struct beest_wait_get *get;	/* filled by beest_handshake_start() */
+	struct beest_wait *wait;
+	struct beest_wait_get *get;	/* of it, filled by beest_handshake_start() */
 	struct beest_qp_body peer;	/* as seen last */
 	char unmet[BEEST_HANDSHAKE_UNMET];	/* why that is not accepted */
 	char key[BEEST_KEY_MAX + 1];
 };
 
-/* @qp was put, and is connected to @peer_key or, in INIT, to nobody.  Fills @get for a wait. */
+/* @qp was put, and is connected to @peer_key or, in INIT, to nobody.  Fills @get, for @wait. */
 int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_context *hb,
 			  struct beest_qp *qp, const char *peer_key,
-			  struct beest_wait_get *get, const struct beest_limit *limit);
+			  struct beest_wait_get *get, struct beest_wait *wait);
 
 /*
  * Takes one sight.  1: confirmed; 0: not yet; negative: cannot be connected.  -ECONNABORTED: the

@@ -385,7 +385,7 @@ static int pair_start(struct pairs *pairs, struct pairing *pairing)
 					 pairing->own_key);
 	if (ret == 0)
 		ret = beest_handshake_start(&pairing->handshake, pairs->hb, pairing->qp,
-					    pairing->pair->peer_key, get, pairs->wait.limit);
+					    pairing->pair->peer_key, get, &pairs->wait);
 	if (ret < 0)
 		return ret;
 	get->see = pair_see;

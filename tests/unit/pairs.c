@@ -173,6 +173,47 @@ static void costs(void **state)
 	costs_for(60);
 }
 
+/*
+ * A look that finds the peer connects to it.  The next look stores the record that says so, and the
+ * peer waits for it: so there is no pause between them, however long the wait has lasted.
+ */
+static struct {
+	int64_t begun, longest;		/* the last look; up to one that stores a record, at most */
+} looks[2];
+
+static void looks_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	int i = kv == party_kv(&party[1]);
+	int64_t passed = looks[i].begun ? crew_now() - looks[i].begun : 0;
+
+	if (request->write_count && passed > looks[i].longest)
+		looks[i].longest = passed;
+	looks[i].begun = crew_now();
+}
+
+static void connected_is_said_at_once(void **state)
+{
+	int64_t delay;
+	int i;
+
+	for (delay = 0; delay < 20 * BEEST_MS; delay += 7 * BEEST_US + delay / 50) {
+		party_teardown(state);
+		setup(state);
+		mesh(2);
+		for (i = 0; i < 2; i++) {
+			assert_int_equal(hartebeest_msg_push(party[i].hb, "opens", "x", 1, 0), 0);
+			looks[i].begun = looks[i].longest = 0;
+		}
+		party[1].delay = delay;
+		fake_kv.hook = looks_hook;
+		all_connect(2);
+		fake_kv.hook = NULL;
+		all_came(2);
+		assert_in_range(looks[0].longest, 1, fake_kv.latency);
+		assert_in_range(looks[1].longest, 1, fake_kv.latency);
+	}
+}
+
 static void a_mesh(void **state)
 {
 	int i, j;
@@ -1380,6 +1421,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(costs, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(connected_is_said_at_once, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(a_mesh, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_stencil, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, party_teardown),
