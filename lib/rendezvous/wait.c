@@ -70,6 +70,7 @@ struct waiting {
 	bool meets, identifies;		/* reads the starts of this rank, its presence */
 	bool is_there;			/* its own presence was, before the request */
 	bool doubts;			/* another process may have this rank: nothing counts */
+	bool follows;			/* a former process had this rank, as this look has shown */
 	bool progress;
 	bool last;			/* no look follows this one if no time is left after it */
 	uint8_t news[BEEST_EPOCH_SIZE];
@@ -290,7 +291,7 @@ static bool author_is_unknown(const struct waiting *w, const struct beest_wait_g
 	if (get->authors == BEEST_AUTHORS_ALL || get->record.rank < 0)
 		return false;
 
-	return get->authors == BEEST_AUTHORS_OWN_RUN ? beest_presence_follows(w->registry) :
+	return get->authors == BEEST_AUTHORS_OWN_RUN ? w->follows :
 	       !beest_presence_is_known(w->registry, &get->record.incarnation);
 }
 
@@ -395,6 +396,7 @@ static int judge_gets(struct waiting *w)
 	size_t i;
 	int ret = 0;
 
+	w->follows = beest_presence_follows(w->registry);
 	for (i = 0; i < w->asked && ret == 0; i++)
 		if (!w->wants[i].failed) {
 			ret = get_judge(w, &w->wait->gets[w->get_of[i]], &w->wants[i].value);
