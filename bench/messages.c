@@ -34,6 +34,15 @@ static struct key message_key(const struct bench_rank *rank, int from)
 	return key;
 }
 
+/* The library's keys have the job in them already. */
+static struct key message_name(int from)
+{
+	struct key name;
+
+	snprintf(name.text, sizeof(name.text), "message-%d", from);
+	return name;
+}
+
 /* Each pass and rank has a text of its own. */
 static void message_fill(const struct bench_pass *pass, int rank, char message[LENGTH])
 {
@@ -85,19 +94,19 @@ static const char *wrong(struct bench_pass *pass)
 static int library_work(struct bench_rank *rank)
 {
 	struct hartebeest_message messages[rank->pass->size];
-	struct key keys[rank->pass->size];
+	struct key names[rank->pass->size];
 	char *own = received(rank, rank->rank);
 	size_t count = 0;
 	int i, ret;
 
 	message_fill(rank->pass, rank->rank, own);
-	ret = hartebeest_msg_push(rank->own, message_key(rank, rank->rank).text, own, LENGTH, 0);
+	ret = hartebeest_msg_push(rank->own, message_name(rank->rank).text, own, LENGTH, 0);
 	for (i = 0; i < rank->pass->size; i++) {
 		if (i == rank->rank)
 			continue;
-		keys[count] = message_key(rank, i);
+		names[count] = message_name(i);
 		hartebeest_message_init(&messages[count]);
-		messages[count].peer_key = keys[count].text;
+		messages[count].peer_key = names[count].text;
 		messages[count].buffer = received(rank, i);
 		messages[count++].room = LENGTH;
 	}
