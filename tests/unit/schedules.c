@@ -26,8 +26,9 @@
  * - with a death the others succeed, or fail by their limit and say who did not come;
  * - the last rank leaves on the servers what hartebeest-exchange(7) says.
  *
- * One case is beyond the promises, and so in no plan: a server that loses its contents after a
- * rank has left.
+ * Two cases are beyond the promises, and so happen in no trial: a server that loses its contents
+ * after a rank has left, or between the eviction of its epoch alone and the next request that adds
+ * one.
  * If a server fails, ranks look after their records until all are done.  A rank may have a second
  * thread, which takes some of the steps while the first thread takes the others.
  */
@@ -455,9 +456,11 @@ static void draw_plan(struct plan *plan, uint64_t seed)
  * is drawn.  In the first ones, a server loses something between a push and the next request, which
  * need not bring the epoch.  With FLUSH, barriers once lost the messages for good.
  */
+#define FORM(number, ranks, count, seconds, most_noise, slowest) \
+	.seed = number, .size = ranks, .servers = count, .limit = (seconds) * BEEST_SECOND, \
+	.noise = most_noise, .slow = slowest, .type = IBV_QPT_RC, .per_peer = 1
 #define KEPT(loss, count, ...) { \
-	.seed = 771, .size = 3, .servers = 1, .limit = 60 * BEEST_SECOND, .slow = -1, \
-	.type = IBV_QPT_RC, .per_peer = 1, .step_count = count, .steps = { __VA_ARGS__ }, \
+	FORM(771, 3, 1, 60, 0, -1), .step_count = count, .steps = { __VA_ARGS__ }, \
 	.event_count = 1, .events = { { .what = loss, .pushed = true } }, \
 }
 #define STEP(what) { .op = what }
@@ -472,24 +475,66 @@ static void draw_plan(struct plan *plan, uint64_t seed)
  * that work.
  */
 #define KEPT_KILLED(hidden) { \
-	.seed = 771, .size = 3, .servers = 1, .limit = 60 * BEEST_SECOND, .slow = -1, \
-	.hosts = hidden, .type = IBV_QPT_RC, .per_peer = 1, .step_count = 4, \
+	FORM(771, 3, 1, 60, 0, -1), .hosts = hidden, .step_count = 4, \
 	.steps = { STEP(BARRIER), { .op = WORK, .name = 1 }, STEP(MESSAGE), STEP(BARRIER) }, \
 	.event_count = 1, .events = { { .what = END, .rank = 2, .at = 3, .pushed = true } }, \
+}
+
+/* Another process of a rank begins when that rank has met others, and asks for an author. */
+#define KEPT_TWINS(number, ranks, most_noise, within) { \
+	FORM(number, ranks, 1, 10, most_noise, -1), .twins = true, .behind = within, \
+	.former = KILLED, .step_count = 1, .steps = { STEP(MESSAGE) }, \
 }
 
 static const struct plan kept[] = {
 	KEPT_FOR(FLUSH), KEPT_FOR(FORGETTING), KEPT_FOR(RESTART),
 	KEPT_KILLED(false), KEPT_KILLED(true),
 	/* A listener was given a request twice when its server lost everything twice. */
-	{ .seed = 5000738, .size = 35, .servers = 1, .limit = 60 * BEEST_SECOND,
-	  .noise = 3 * BEEST_MS, .slow = -1, .scattered = true, .type = IBV_QPT_RC, .per_peer = 1,
-	  .step_count = 1, .steps = { { .op = SERVE, .name = 1, .thread = 1 } },
+	{ FORM(5000738, 35, 1, 60, 3 * BEEST_MS, -1), .scattered = true, .step_count = 1,
+	  .steps = { { .op = SERVE, .name = 1, .thread = 1 } },
 	  .event_count = 3, .events = {
 		{ .what = FLUSH, .rank = 4, .at = 1 },
 		{ .what = FORGETTING, .rank = 14, .at = 2 },
 		{ .what = RESTART, .rank = 29, .at = 23 },
 	  } },
+	/* A run is killed while its threads work or wait, or its ranks close: all are dead. */
+	{ FORM(30432, 4, 1, 60, 0, 3), .step_count = 3,
+	  .steps = { STEP(WORK), { .op = PUSH, .thread = 1 }, { .op = READ, .thread = 1 } },
+	  .event_count = 1,
+	  .events = { { .what = END, .rank = 1, .at = 19, .span = 455 * BEEST_MS } } },
+	{ FORM(31321, 16, 1, 60, 0, -1), .step_count = 3,
+	  .steps = { STEP(MESSAGE), STEP(MESH), { .op = BARRIER, .name = 1, .thread = 1 } },
+	  .event_count = 2, .events = {
+		{ .what = HOLD, .rank = 6, .at = 17, .span = 106 * BEEST_MS },
+		{ .what = END, .rank = 4, .at = 30, .span = 79200 * BEEST_US },
+	  } },
+	{ FORM(40077, 3, 1, 60, 0, -1), .step_count = 2, .steps = { STEP(MESSAGE), STEP(MESH) },
+	  .event_count = 2, .events = {
+		{ .what = HOLD, .rank = 1, .at = 7, .span = 70700 * BEEST_US },
+		{ .what = END, .rank = 2, .at = 7, .span = 12900 * BEEST_US },
+	  } },
+	{ FORM(44473, 3, 2, 60, 3 * BEEST_MS, -1), .step_count = 8,
+	  .steps = {
+		STEP(CLOSE), STEP(CLOSE), STEP(MESH), { .op = PUSH, .name = 1, .thread = 1 },
+		STEP(BARRIER), { .op = WORK, .thread = 1 }, STEP(MESH),
+		{ .op = READ, .name = 1, .thread = 1 },
+	  },
+	  .event_count = 1,
+	  .events = { { .what = END, .at = 30, .span = 23400 * BEEST_US } } },
+	/* ... except for one that has said that it leaves. */
+	{ FORM(554, 4, 3, 60, 300 * BEEST_US, -1), .step_count = 2,
+	  .steps = { { .op = PUSH, .name = 1 }, { .op = READ, .name = 1 } }, .event_count = 1,
+	  .events = { { .what = END, .rank = 3, .at = 7, .span = 715 * BEEST_MS } } },
+	/* A server would lose its contents just before its epoch, which was evicted, is added. */
+	{ FORM(40889, 3, 1, 60, 0, -1), .hosts = true, .step_count = 2,
+	  .steps = { STEP(PUSH), STEP(READ) }, .event_count = 2, .events = {
+		{ .what = FLUSH, .rank = 0, .at = 5 },
+		{ .what = FORGETTING, .rank = 2, .pushed = true },
+	  } },
+	KEPT_TWINS(40948, 2, 3 * BEEST_MS, 5 * BEEST_MS),
+	KEPT_TWINS(44337, 16, 0, 5 * BEEST_MS),
+	KEPT_TWINS(44576, 8, 0, BEEST_MS),
+	KEPT_TWINS(71063, 2, 300 * BEEST_US, BEEST_MS),
 };
 
 /* ------------------------------------------------------------------- what is printed --- */
@@ -589,6 +634,7 @@ struct thread {
 static struct rank {
 	const struct beest_kv *kv;	/* NULL: no context */
 	struct thread threads[THREADS];
+	struct beest_incarnation incarnation;
 	int life_begin;
 	int requests, of_life;		/* in all lives, and in this one */
 	int pushed_at;			/* the number of requests then; -1: never */
@@ -606,8 +652,8 @@ static struct rank {
 	struct card *cards[STEPS];
 
 	/* of twins */
-	struct beest_incarnation incarnation;
-	uint64_t begun, latest;		/* places of its first and latest request among all */
+	uint64_t begun, latest;		/* places of requests among all: of its first one, and of
+					   the latest by which it may have met others */
 	int64_t heard_at;		/* when it made its latest request */
 	bool told, has_met;
 	const struct rank *met[STEPS][RANKS];	/* by whom each rank of the job was represented */
@@ -763,6 +809,15 @@ static void epoch_evict(struct fake_kv_server *server)
 	fake_kv_evict(server, eviction.key);
 }
 
+/* Whoever adds the known epoch, as it found a record, hides a loss in between from the others. */
+static bool epoch_is_missing(struct fake_kv_server *server)
+{
+	struct eviction eviction = { .key = "" };
+
+	fake_kv_visit(server, epoch_find, &eviction);
+	return server->items && !eviction.key[0];
+}
+
 static void evict(struct fake_kv_server *server, int item)
 {
 	struct eviction eviction = { .item = -1 };
@@ -801,13 +856,21 @@ static int64_t noise_of(const struct rank *rank, int64_t most, int what)
 	return most ? (int64_t)(mix(plan.seed ^ mix(place)) % (uint64_t)most) : 0;
 }
 
+/* A process is dead at once, and not when its threads look next, or have closed its context. */
+static void rank_die(struct rank *rank)
+{
+	rank->dead = true;
+	fake_process_kill(&rank->incarnation);
+}
+
 /* Kills all ranks, as a batch system does: only the run's records are left. */
 static void run_end(const struct event *event)
 {
 	struct rank *rank;
 
 	for (rank = ranks; rank < ranks + plan.size; rank++) {
-		rank->dead = rank->begins_again = true;
+		rank_die(rank);
+		rank->begins_again = true;
 		rank->follows = rank->there;
 		rank->killed_life = rank->there ? rank->life_begin : -1;
 		rank->there = rank->came = false;
@@ -822,6 +885,8 @@ static void event_happen(struct rank *rank, struct event *event)
 {
 	struct fake_kv_server *server = fake_kv_server(server_names[event->server]);
 
+	if ((event->what == RESTART || event->what == FLUSH) && epoch_is_missing(server))
+		return;
 	trace(rank, "%s", what_words[event->what]);
 	switch (event->what) {
 	case FAILURE:
@@ -848,7 +913,7 @@ static void event_happen(struct rank *rank, struct event *event)
 		crew_start(come_back, event);
 		break;
 	case DEATH:
-		rank->dead = true;
+		rank_die(rank);
 		rank->heir_after = event->span;
 		break;
 	case END:
@@ -921,6 +986,16 @@ static void trace_request(struct rank *rank, const struct beest_kv_request *requ
 	rank->traced = hash;
 }
 
+/* Does it ask who is there, and nothing else?  An author is asked for after its record was read. */
+static bool request_is_question(const struct beest_kv_request *request)
+{
+	size_t i = 1;
+
+	while (i < request->key_count && strstr(request->keys[i], "/rank/"))
+		i++;
+	return !request->write_count && i == request->key_count;
+}
+
 static void hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	struct rank *rank = rank_of(kv);
@@ -934,8 +1009,9 @@ static void hook(struct beest_kv *kv, const struct beest_kv_request *request)
 			event_happen(rank, &plan.events[i]);
 	rank->requests++;
 	rank->of_life++;
-	rank->latest = ++fake_places;
-	rank->begun = rank->begun ? rank->begun : rank->latest;
+	fake_places++;
+	rank->begun = rank->begun ? rank->begun : fake_places;
+	rank->latest = request_is_question(request) ? rank->latest : fake_places;
 	rank->heard_at = crew_now();
 	if (rank->dead)
 		fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_REFUSED);
@@ -1725,7 +1801,6 @@ static void rank_open(struct rank *rank)
 	rank->kv = party_kv(&party[slot]);
 	rank->incarnation = *beest_registry_incarnation(hb->registry);
 	rank->of_life = 0;
-	rank->there = false;
 	rank->pushed_at = -1;
 	memset(rank->mesh, 0, sizeof(rank->mesh));
 }
@@ -1734,6 +1809,8 @@ static void rank_end(struct rank *rank, bool closes)
 {
 	struct party_member *member = &party[slot_of(rank)];
 
+	/* It counts as one that has left, even if it is killed before it has said so. */
+	rank->there = false;
 	if (fake_kv.late)
 		fake_kv_apply_late();
 	if (closes)
