@@ -37,6 +37,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "hartebeest-mesh.h"
@@ -71,7 +72,7 @@
 #define TWINS 8				/* of so many seeds, one is for two runs */
 #define SILENCE BEEST_SECOND		/* whoever makes no request for so long may be dead */
 #define SLOWNESS (30 * BEEST_MS)		/* a slow rank's requests are held up for less */
-#define SECONDS 120			/* of real time, for one trial */
+#define SECONDS 120			/* of processor time, for one trial */
 
 /* After its limit, a call looks a last time, and asks who is missing. */
 #define LAST_LOOKS (1500 * BEEST_MS)
@@ -2073,6 +2074,7 @@ static bool shrinking, failed;		/* the result of the last trial */
 
 static void trial_start(const struct plan *wanted)
 {
+	const struct rlimit most = { SECONDS, SECONDS };
 	int place = crowd_place(&crowd);
 	pid_t pid;
 
@@ -2084,7 +2086,7 @@ static void trial_start(const struct plan *wanted)
 	if (pid < 0)
 		abort();
 	if (pid == 0) {
-		alarm(SECONDS);
+		setrlimit(RLIMIT_CPU, &most);
 		plan = *wanted;
 		plan_try();
 		_exit(0);
