@@ -11,7 +11,7 @@ enum beest_epoch_verdict beest_epoch_judge(struct beest_epoch *epoch,
 					   const struct beest_kv_value *value, uint64_t number,
 					   uint64_t begun)
 {
-	bool known = epoch->known;
+	bool known = epoch->known, back;
 
 	if (!value->bytes)
 		return epoch->changed && number <= epoch->learned ? BEEST_EPOCH_OUTDATED :
@@ -24,13 +24,15 @@ enum beest_epoch_verdict beest_epoch_judge(struct beest_epoch *epoch,
 	}
 	if (known && number <= epoch->learned)
 		return BEEST_EPOCH_OUTDATED;
-	if (epoch->changed && memcmp(epoch->former, value->bytes, BEEST_EPOCH_SIZE) == 0)
+	back = epoch->changed && memcmp(epoch->former, value->bytes, BEEST_EPOCH_SIZE) == 0;
+	if (back && epoch->returned)
 		return BEEST_EPOCH_AGAIN;
 
 	memcpy(epoch->former, epoch->bytes, BEEST_EPOCH_SIZE);
 	memcpy(epoch->bytes, value->bytes, BEEST_EPOCH_SIZE);
 	epoch->known = true;
 	epoch->changed = known;
+	epoch->returned = back;
 	epoch->learned = begun;
 	epoch->brought = number;
 

@@ -33,16 +33,29 @@ static void learned_and_changed(void **state)
 	assert_int_equal(judge(3, 5, 5), BEEST_EPOCH_CHANGED);
 }
 
-/* What a server has lost does not come back: another one answers in turn. */
+/* Two that come back are of servers that answer in turn. */
 static void two_servers_in_turn(void **state)
 {
 	(void)state;
 	assert_int_equal(judge(1, 1, 1), BEEST_EPOCH_FIRST);
 	assert_int_equal(judge(2, 2, 3), BEEST_EPOCH_CHANGED);
 	assert_int_equal(judge(1, 3, 4), BEEST_EPOCH_OUTDATED);
-	assert_int_equal(judge(1, 4, 4), BEEST_EPOCH_AGAIN);
-	assert_int_equal(judge(2, 5, 5), BEEST_EPOCH_SAME);
-	assert_int_equal(judge(1, 6, 6), BEEST_EPOCH_AGAIN);
+	assert_int_equal(judge(1, 4, 4), BEEST_EPOCH_CHANGED);
+	assert_int_equal(judge(2, 5, 5), BEEST_EPOCH_AGAIN);
+	assert_int_equal(judge(1, 6, 6), BEEST_EPOCH_SAME);
+	assert_int_equal(judge(2, 7, 7), BEEST_EPOCH_AGAIN);
+}
+
+/* One that comes back may have been evicted, and added by a process that had not looked since. */
+static void one_that_was_evicted(void **state)
+{
+	(void)state;
+	assert_int_equal(judge(1, 1, 1), BEEST_EPOCH_FIRST);
+	assert_int_equal(judge(2, 2, 2), BEEST_EPOCH_CHANGED);
+	assert_int_equal(judge(1, 3, 3), BEEST_EPOCH_CHANGED);
+	assert_int_equal(judge(1, 4, 4), BEEST_EPOCH_SAME);
+	assert_int_equal(judge(3, 5, 5), BEEST_EPOCH_CHANGED);
+	assert_int_equal(judge(1, 6, 6), BEEST_EPOCH_CHANGED);
 }
 
 /* An older answer may be read after a newer one. */
@@ -122,6 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(learned_and_changed, setup),
 		cmocka_unit_test_setup(two_servers_in_turn, setup),
+		cmocka_unit_test_setup(one_that_was_evicted, setup),
 		cmocka_unit_test_setup(requests_that_began_earlier, setup),
 		cmocka_unit_test_setup(the_first_answer, setup),
 		cmocka_unit_test_setup(requests_without_an_epoch, setup),

@@ -532,6 +532,10 @@ static const struct plan kept[] = {
 		{ .what = FLUSH, .rank = 0, .at = 5 },
 		{ .what = FORGETTING, .rank = 2, .pushed = true },
 	  } },
+	/* A server loses its epoch alone twice, and a process still adds the first one. */
+	{ FORM(512194, 20, 3, 60, 300 * BEEST_US, -1), .step_count = 3,
+	  .steps = { STEP(MESSAGE), STEP(PUSH), STEP(BARRIER) }, .event_count = 1,
+	  .events = { { .what = FORGETTING, .rank = 4, .at = 1, .pushed = true, .server = 2 } } },
 	KEPT_TWINS(40948, 2, 3 * BEEST_MS, 5 * BEEST_MS),
 	KEPT_TWINS(44337, 16, 0, 5 * BEEST_MS),
 	KEPT_TWINS(44576, 8, 0, BEEST_MS),
