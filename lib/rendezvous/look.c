@@ -338,12 +338,15 @@ static bool value_is_own(const struct beest_registry *registry, const char *key,
 }
 
 /*
- * Does the server still have an own record that it had along with the epoch?  Then only the epoch
- * was evicted and stays valid.  A later record may have come there after the server lost all.
+ * Does the server still have an own record that it had along with the epoch @known?  Then only the
+ * epoch was evicted and stays valid.  A later record may have come there after the server lost all:
+ * meanwhile, another thread may have learned that, and stored this one again.
  */
-static bool epoch_still_counts(struct beest_registry *registry, size_t server, int64_t deadline)
+static bool epoch_still_counts(struct beest_registry *registry, size_t server,
+			       const uint8_t known[BEEST_EPOCH_SIZE], int64_t deadline)
 {
 	struct beest_kv_value value = { 0 };
+	uint8_t now[BEEST_EPOCH_SIZE];
 	char key[BEEST_KEY_MAX + 1];
 	bool there = false;
 	uint64_t brought;
@@ -359,7 +362,8 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server, i
 		beest_kv_values_free(&value, 1);
 	}
 
-	return there;
+	return there && beest_look_epoch(registry, server, now) &&
+	       memcmp(now, known, sizeof(now)) == 0;
 }
 
 /*
@@ -387,7 +391,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	write.answered = true;
 
 	if (beest_look_epoch(registry, server, known) &&
-	    epoch_still_counts(registry, server, deadline))
+	    epoch_still_counts(registry, server, known, deadline))
 		write.value = known;
 	ret = beest_kv_run(registry->kv, &request, 1, deadline, NULL);
 	if (ret == 0)

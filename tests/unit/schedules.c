@@ -536,6 +536,14 @@ static const struct plan kept[] = {
 	{ FORM(512194, 20, 3, 60, 300 * BEEST_US, -1), .step_count = 3,
 	  .steps = { STEP(MESSAGE), STEP(PUSH), STEP(BARRIER) }, .event_count = 1,
 	  .events = { { .what = FORGETTING, .rank = 4, .at = 1, .pushed = true, .server = 2 } } },
+	/* ... or then its contents, which one thread restores while another looks for a witness. */
+	{ FORM(515329, 2, 1, 60, 300 * BEEST_US, -1), .step_count = 3,
+	  .steps = { { .op = BARRIER, .name = 1, .thread = 1 }, STEP(PUSH), STEP(READ) },
+	  .event_count = 3, .events = {
+		{ .what = HOLD, .rank = 1, .at = 2, .span = 3280 * BEEST_MS },
+		{ .what = FLUSH, .rank = 0, .at = 5 },
+		{ .what = FORGETTING, .rank = 0, .pushed = true },
+	  } },
 	KEPT_TWINS(40948, 2, 3 * BEEST_MS, 5 * BEEST_MS),
 	KEPT_TWINS(44337, 16, 0, 5 * BEEST_MS),
 	KEPT_TWINS(44576, 8, 0, BEEST_MS),
