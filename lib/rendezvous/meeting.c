@@ -181,6 +181,9 @@ static int roll_see(struct meeting *m)
 {
 	int ret = beest_tally_each(&m->roll, beest_meeting_deadline(m->call));
 
+	/* Another process's entry may have come behind that of this rank since. */
+	if (m->roll.part_count > 1)
+		m->gets[1].got = m->roll.said;
 	if (ret > 0 && m->call->last && beest_tally_is_last(&m->roll))
 		m->call->last(m->call->data, m->roll.marks, beest_tally_digest(&m->roll));
 
@@ -205,7 +208,8 @@ static int roll_decide(struct meeting *m)
 		return ret < 0 ? ret : 1;
 	}
 
-	return beest_tally_is_complete(&m->roll) ? roll_take(m) : 0;
+	/* A roll with another process of this rank is not one that this rank knows. */
+	return m->roll.said && beest_tally_is_complete(&m->roll) ? roll_take(m) : 0;
 }
 
 /* ------------------------------------------------------------------------- a look --- */

@@ -400,7 +400,7 @@ static void part_judge(const struct reading *reading)
 	if (number != tally->own / PART)
 		return;
 	tally->said = tally->states[tally->own] == BEEST_TALLY_CAME && tally->own_is_last;
-	tally->completes = part->digest && tally->last == tally->own;
+	tally->completes = tally->said && part->digest && tally->last == tally->own;
 	/* An entry that was stored and is not there, or behind which another's came, is said anew. */
 	if (!tally->said && beest_lease_is(tally->registry->leases, reading->key,
 					   BEEST_LEASE_SETTLED))

@@ -648,6 +648,74 @@ static void entries_behind_junk_are_read(void **state)
 		fail_msg("%s", (const char *)error);
 }
 
+/* @value has the key. */
+static void get_value(struct value *value)
+{
+	const char *keys[] = { value->key };
+	struct beest_kv *exchange = NULL;
+	struct beest_kv_value found;
+
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
+	assert_int_equal(raw_kv_get(exchange, keys, 1, &found,
+				    beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
+	assert_in_range(found.size, 0, VALUE_MAX);
+	value->size = found.bytes ? found.size : 0;
+	if (found.bytes)
+		memcpy(value->bytes, found.bytes, found.size);
+	beest_kv_values_free(&found, 1);
+	beest_kv_close(exchange);
+}
+
+/* The list in which ranks say that they know the roll of two ranks with a mark of sound_value(). */
+static void second_list_of_strangers(struct value *list)
+{
+	const uint8_t blob[8] = { 0 };
+	uint64_t digest = BEEST_HASH_FNV;
+	uint8_t incarnation[16], number[8];
+	int i;
+
+	memset(incarnation, 0x5a, sizeof(incarnation));
+	big_endian(number, 4, beest_hash_crc32(0, blob, sizeof(blob)));
+	for (i = 0; i < 2; i++) {
+		digest = beest_hash_fnv(digest, incarnation, sizeof(incarnation));
+		digest = beest_hash_fnv(digest, number, 4);
+	}
+	big_endian(number, 8, digest | 1);
+	digest = beest_hash_fnv(BEEST_HASH_FNV, number, 8) | 1;
+	snprintf(list->key, sizeof(list->key), "hb1/%s/barrier/%016llx/-/0/0", job,
+		 (unsigned long long)digest);
+}
+
+/* The entry of a dead process, carried out late, stands behind that of the living one. */
+static void a_roll_without_this_process_is_not_taken(void **state)
+{
+	struct value list, value;
+	uint8_t rank;
+	int i;
+
+	(void)state;
+	assert_int_equal(hartebeest_barrier(hb, "go", HARTEBEEST_ONCE), -EAGAIN);
+	sound_value(&meeting, &list);
+	get_value(&list);
+	for (rank = 0; rank < 2; rank++) {
+		sound_value(&meeting, &value);
+		value.bytes[HEADER - 1] = rank;
+		seal(&value);
+		join(&value);
+		memcpy(list.bytes + list.size, value.bytes, value.size);
+		list.size += value.size;
+	}
+	put_value(&list);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(hartebeest_barrier(hb, "go", HARTEBEEST_ONCE), -EAGAIN);
+	second_list_of_strangers(&value);
+	get_value(&value);
+	assert_int_equal(value.size, 0);
+	i = (int)list.size;
+	get_value(&list);
+	assert_true((int)list.size > i);
+}
+
 /* Any value at all is refused, without harm. */
 static void random_bytes(void **state)
 {
@@ -699,6 +767,7 @@ int main(void)
 		TEST(a_spoilt_presence),
 		TEST(no_bad_entry_lets_a_rank_pass),
 		TEST(entries_behind_junk_are_read),
+		TEST(a_roll_without_this_process_is_not_taken),
 		TEST(random_bytes),
 	};
 
