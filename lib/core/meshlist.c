@@ -11,8 +11,11 @@
 #include "lib/core/meshlist.h"
 #include "lib/rendezvous/look.h"
 
-/* Up to this many lists of newcomers cost no more to read than a row or two. */
-#define LISTS_FEW 16
+/*
+ * Up to this many lists of newcomers cost no more to read than a row or two.  Nobody makes rows for
+ * a roll call in one part, where all learn of the last rank at the same time.
+ */
+#define LISTS_FEW BEEST_TALLY_PART
 
 /* Seconds that a row lives.  A rank that comes later reads lists. */
 #define ROW_TTL 60

@@ -609,8 +609,8 @@ static bool part_is_unnamed(const struct beest_tally *tally, size_t i)
 
 bool beest_tally_is_last(const struct beest_tally *tally)
 {
-	return tally->completes && beest_tally_is_complete(tally) &&
-	       (tally->part_count == 1 || part_is_unnamed(tally, tally->own / PART));
+	return tally->part_count > 1 && tally->completes && beest_tally_is_complete(tally) &&
+	       part_is_unnamed(tally, tally->own / PART);
 }
 
 int beest_tally_name(struct beest_tally *tally, bool late)
