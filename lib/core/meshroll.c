@@ -167,6 +167,9 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 		return ret;
 	beest_meshphase_count(mesh);
 	meeting_fill(mesh, limit, meeting);
+	/* An earlier call may have taken a roll that has not been passed. */
+	if (mesh->complete_marks)
+		meeting->marks = mesh->complete_marks;
 	meeting->state = &mesh->roll_state;
 	meeting->blob = mesh->blob;
 	meeting->take_roll = meshroll_take_roll;

@@ -1881,7 +1881,9 @@ static void repaired_again_while_one_is_held_up(void **state)
 			registry_run();
 			fake_kv.hold = NULL;
 			for (i = 0; i < all[k]; i++)
-				assert_null(strstr(repair_member(i)->error, "was started again"));
+				if (i != 5)
+					came(repair.slots[i]);
+			assert_null(strstr(repair_member(5)->error, "was started again"));
 			drop();
 		}
 }
