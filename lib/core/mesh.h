@@ -44,11 +44,11 @@ struct hartebeest_mesh {
 	size_t blob_size;
 	uint8_t *list;			/* of queue pair numbers, encoded; NULL: in a row */
 	size_t list_size;
+	uint64_t row_roll;		/* the roll for which this rank waits for its row, ... */
+	int64_t row_until;		/* ... until then */
 
 	uint8_t *marks;			/* of all ranks, as connected; NULL: not yet */
 	uint8_t *complete_marks;	/* as of the last complete roll; NULL: the same as marks */
-	size_t replaced;		/* position of a rank that the last change of marks
-					   replaced; ranks.count: none */
 	struct beest_mesh_trouble trouble;
 	struct beest_meeting_state roll_state, barrier_state;	/* kept from call to call */
 	uint64_t digest;		/* of the last roll; 0: none, or a repair has failed */

@@ -7,15 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/core/meshlist.h"
 #include "lib/rendezvous/look.h"
 
-/*
- * Up to this many lists of newcomers cost no more to read than a row or two.  Nobody makes rows for
- * a roll call in one part, where all learn of the last rank at the same time.
- */
+/* Up to this many lists of newcomers cost little, and nobody makes rows for so few ranks. */
 #define LISTS_FEW BEEST_TALLY_PART
+
+/* A rank reads lists if its row has not come PATIENCE, and PATIENCE_RANK for each rank, later. */
+#define PATIENCE (50 * BEEST_MS)
+#define PATIENCE_RANK BEEST_MS
 
 /* Seconds that a row lives.  A rank that comes later reads lists. */
 #define ROW_TTL 60
@@ -245,12 +247,18 @@ int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_meetin
 			 uint64_t digest, struct beest_newcomers *new)
 {
 	size_t count = lists_count(new);
-	int ret = 0;
+	int64_t now = beest_clock_now();
+	int ret;
 
 	if (!count)
 		return 1;
-	if (count > LISTS_FEW && !mesh->fabric.peers)
-		ret = row_fetch(mesh, meeting, digest, new);
+	if (count <= LISTS_FEW || mesh->fabric.peers)
+		return lists_read(mesh, meeting, new);
+	ret = row_fetch(mesh, meeting, digest, new);
+	if (mesh->row_roll != digest) {
+		mesh->row_roll = digest;
+		mesh->row_until = now + PATIENCE + (int64_t)mesh->ranks.count * PATIENCE_RANK;
+	}
 
-	return ret ? ret : lists_read(mesh, meeting, new);
+	return ret == 0 && now >= mesh->row_until ? lists_read(mesh, meeting, new) : ret;
 }

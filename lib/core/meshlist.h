@@ -2,8 +2,8 @@
 /*
  * meshlist.h - exchanges non-consecutive queue pair numbers through the servers
  *
- * Owns the list that a rank puts beside its record, and the rows.  The rank that hands out the
- * roll reads the lists of all and puts one row for each rank, so that no other rank has to read
+ * Owns the list that a rank puts beside its mark, and the rows.  One rank, which names the last
+ * part of the roll, reads the lists of all and puts one row for each, so that no other has to read
  * N lists of N numbers.  A row is a shortcut and may be missing; lists decide.  Does not know
  * what lists and rows say, which is meshmark's.
  */

@@ -170,7 +170,6 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 	int ret = 0;
 
 	memset(new, 0, sizeof(*new));
-	new->first = count;
 	new->peers = calloc(count, sizeof(*new->peers));
 	new->digests = calloc(count, sizeof(*new->digests));
 	new->lists = calloc(count, sizeof(*new->lists));
@@ -180,7 +179,6 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 		if (!all && (i == mesh->fabric.own ||
 			     (mesh->marks && lives_on(mesh, i, mesh->marks, marks))))
 			continue;
-		new->first = BEEST_MIN(new->first, i);
 		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
 		if (ret < 0 || (!all && !beest_fabric_has_peer(&mesh->fabric, i)))
@@ -324,7 +322,6 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 	rts_split(mesh, before);
 	if (ret < 0)
 		return ret;
-	mesh->replaced = new->first;
 	/* Keeps the marks of the last complete roll until this one is complete. */
 	if (mesh->complete_marks)
 		free(mesh->marks);

@@ -25,8 +25,6 @@ struct beest_newcomers {
 	uint64_t *digests;		/* of the list of each; 0: its numbers are in a row */
 	uint32_t **lists;		/* in host byte order; NULL: not known yet */
 	size_t count;
-	size_t first;			/* lowest position of a new rank, even if it is no peer;
-					   ranks.count: none */
 };
 
 /*

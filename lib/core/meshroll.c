@@ -86,12 +86,6 @@ static int meshroll_take_roll(void *data, uint8_t *marks, uint64_t digest)
 	struct hartebeest_mesh *mesh = bringup->mesh;
 	int ret;
 
-	/* The last roll replaced nobody: a rank repaired again, and has the same queue pairs. */
-	if (!marks && mesh->replaced == mesh->ranks.count)
-		return 0;
-	if (!marks)
-		return beest_fail(ESTALE, "rank %d was started again while others connected to "
-				  "its previous process", mesh->ranks.id[mesh->replaced]);
 	if (mesh->trouble.ret && beest_clock_now() - mesh->trouble.since < LEFTOVER_TIME &&
 	    mesh->trouble.marks == digest)
 		return -EAGAIN;

@@ -24,7 +24,6 @@ void beest_roll_start(struct beest_roll *roll)
 void beest_roll_end(struct beest_roll *roll)
 {
 	free(roll->marks);
-	free(roll->former);
 	pthread_mutex_destroy(&roll->lock);
 }
 
@@ -93,11 +92,7 @@ static int roll_take(void *data, uint8_t *marks, uint64_t digest)
 	struct beest_roll *roll = data;
 
 	(void)digest;
-	if (marks)
-		free(roll->former);
-	else
-		marks = roll->former;
-	roll->former = roll->marks;
+	free(roll->marks);
 	roll->marks = marks;
 
 	return 0;

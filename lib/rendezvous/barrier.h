@@ -22,7 +22,6 @@ struct beest_roll {
 	uint64_t digest;
 	struct beest_meeting_state state;
 	uint8_t *marks;			/* of all ranks, which bring the hash of a name */
-	uint8_t *former;		/* of the roll known before that; may be NULL */
 };
 
 void beest_roll_start(struct beest_roll *roll);

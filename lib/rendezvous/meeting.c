@@ -28,11 +28,11 @@ struct meeting {
 	struct beest_meeting_state *state;
 	struct beest_tally roll;	/* of a roll call: who has come */
 	struct beest_tally pass;	/* who knows the roll, or has come to a later pass */
-	struct beest_tally former;	/* who knows the roll that this rank has given up */
 	struct beest_wait wait;
-	struct beest_wait_get gets[3 * BEEST_TALLY_GETS];
+	struct beest_wait_get gets[2 * BEEST_TALLY_GETS];
 	struct beest_look_extra deletions[2];	/* of a pass that is over */
 	char deleted[2][BEEST_KEY_MAX + 1];
+	uint64_t prepared;		/* the roll for which this rank has done so; 0: none */
 	int64_t began;			/* this call */
 	int64_t report_at;		/* when to report the missing ranks next */
 };
@@ -60,7 +60,7 @@ static bool calls_roll(const struct meeting *m)
 /* Each look reads the lists that matter now. */
 static void gets_make(struct meeting *m)
 {
-	struct beest_tally *const tallies[] = { &m->roll, &m->pass, &m->former };
+	struct beest_tally *const tallies[] = { &m->roll, &m->pass };
 	const char *name = m->call->title ? m->call->title : m->call->name;
 	size_t i, count = 0;
 
@@ -83,11 +83,17 @@ static int pass_come(struct meeting *m, uint64_t run)
 	return ret < 0 ? ret : beest_tally_say(&m->pass, BEEST_BARRIER_COMES, run, NULL, 0);
 }
 
-static int former_start(struct meeting *m)
+/* The same after the first look. */
+static int pass_begin(struct meeting *m, uint64_t run)
 {
-	const struct beest_tally_place place = beest_meeting_place(m->call, m->state->given_up);
+	int ret;
 
-	return beest_tally_start(&m->former, &place);
+	beest_tally_end(&m->pass);
+	ret = pass_come(m, run);
+	m->wait.hurry = true;
+	gets_make(m);
+
+	return ret;
 }
 
 static int roll_come(struct meeting *m)
@@ -104,8 +110,6 @@ static int roll_come(struct meeting *m)
 	/* An earlier call of the same roll call may have come further. */
 	if (ret == 0 && state->roll)
 		ret = pass_come(m, state->roll);
-	if (ret == 0 && state->given_up)
-		ret = former_start(m);
 
 	return ret;
 }
@@ -131,52 +135,28 @@ static void pass_delete(struct meeting *m)
 
 /* ----------------------------------------------------------------------- the roll --- */
 
-/* A rank knows the roll of @marks, which are its own copy; NULL: it returns to a former one. */
-static int roll_know(struct meeting *m, uint8_t *marks, uint64_t digest)
+/* A rank that has said that it knows a roll gives this up before it takes another one. */
+static int roll_follow(struct meeting *m, uint64_t digest)
 {
-	struct beest_meeting_state *state = m->state;
-	int ret = m->call->take_roll(m->call->data, marks, digest);
+	const size_t size = m->call->ranks->count * m->roll.mark_size;
+	uint8_t *marks = malloc(size);
+	int ret;
 
+	if (!marks)
+		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks",
+				  m->call->ranks->count);
+	memcpy(marks, m->roll.marks, size);
+	ret = m->call->take_roll(m->call->data, marks, digest);
 	if (ret < 0) {
 		free(marks);
 		return ret == -EAGAIN ? 0 : ret;
 	}
-	beest_tally_end(&m->former);
-	m->former = m->pass;
-	memset(&m->pass, 0, sizeof(m->pass));
-	state->given_up = state->roll;
-	state->roll = digest;
-	ret = pass_come(m, digest);
-	m->wait.hurry = true;
-	gets_make(m);
+	m->state->roll = digest;
 
-	return ret;
+	return pass_begin(m, digest);
 }
 
-static int roll_take(struct meeting *m)
-{
-	const size_t size = m->call->ranks->count * m->roll.mark_size;
-	const uint64_t digest = beest_tally_digest(&m->roll);
-	uint8_t *marks;
-
-	if (digest == m->state->roll)
-		return 0;
-	marks = malloc(size);
-	if (!marks)
-		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks",
-				  m->call->ranks->count);
-
-	return roll_know(m, memcpy(marks, m->roll.marks, size), digest);
-}
-
-/* Has every rank said in @tally that it knows roll @digest? */
-static bool roll_is_known(const struct meeting *m, const struct beest_tally *tally,
-			  uint64_t digest)
-{
-	return digest && (m->roll.passed == digest || beest_tally_is_complete(tally));
-}
-
-/* Reads what others have brought.  Before they can know, the last rank may prepare something. */
+/* Reads what others have brought.  One of them may prepare something for all. */
 static int roll_see(struct meeting *m)
 {
 	int ret = beest_tally_each(&m->roll, beest_meeting_deadline(m->call));
@@ -184,8 +164,11 @@ static int roll_see(struct meeting *m)
 	/* Another process's entry may have come behind that of this rank since. */
 	if (m->roll.part_count > 1)
 		m->gets[1].got = m->roll.said;
-	if (ret > 0 && m->call->last && beest_tally_is_last(&m->roll))
-		m->call->last(m->call->data, m->roll.marks, beest_tally_digest(&m->roll));
+	if (ret > 0 && m->call->last && beest_tally_is_last(&m->roll) &&
+	    m->prepared != beest_tally_digest(&m->roll)) {
+		m->prepared = beest_tally_digest(&m->roll);
+		m->call->last(m->call->data, m->roll.marks, m->prepared);
+	}
 
 	return BEEST_MIN(ret, 0);
 }
@@ -193,23 +176,25 @@ static int roll_see(struct meeting *m)
 /* 1: this rank has passed. */
 static int roll_decide(struct meeting *m)
 {
-	struct beest_meeting_state *state = m->state;
-	int ret;
+	const uint64_t known = m->state->roll;
+	uint64_t digest;
 
-	if (roll_is_known(m, &m->pass, state->roll))
+	if (known && (m->roll.passed == known || beest_tally_is_complete(&m->pass)))
 		return 1;
 	if (m->roll.refused)
 		return beest_fail(ESTALE, "rank %d, this process, was started again after the "
 				  "run began", m->call->rank);
-	/* A rank that saw this has passed with that roll, and knows nothing of the heir. */
-	if (roll_is_known(m, &m->former, state->given_up)) {
-		ret = m->call->take_roll(m->call->data, NULL, state->given_up);
-		state->roll = state->given_up;
-		return ret < 0 ? ret : 1;
-	}
-
 	/* A roll with another process of this rank is not one that this rank knows. */
-	return m->roll.said && beest_tally_is_complete(&m->roll) ? roll_take(m) : 0;
+	if (!m->roll.said || !beest_tally_is_complete(&m->roll))
+		return 0;
+	digest = beest_tally_digest(&m->roll);
+	if (digest == known)
+		return beest_tally_has_given_up(&m->pass) ? pass_begin(m, known) : 0;
+	if (!known || beest_tally_has_given_up(&m->pass))
+		return roll_follow(m, digest);
+	m->wait.hurry = true;
+
+	return beest_tally_give_up(&m->pass);
 }
 
 /* ------------------------------------------------------------------------- a look --- */
@@ -273,8 +258,6 @@ static int lacking_read(struct meeting *m)
 		ret = beest_tally_read(&m->roll, missing.tally, deadline);
 	if (ret == 0 && m->pass.parts)
 		ret = beest_tally_read(&m->pass, &m->pass, deadline);
-	if (ret == 0 && m->former.parts)
-		ret = beest_tally_read(&m->former, &m->former, deadline);
 
 	return ret;
 }
@@ -312,7 +295,7 @@ static int late_each(struct meeting *m)
 /* Names in the heads of the lists what has become complete.  1: the next look says so. */
 static int parts_name(struct meeting *m, bool late)
 {
-	struct beest_tally *const tallies[] = { &m->roll, &m->pass, &m->former };
+	struct beest_tally *const tallies[] = { &m->roll, &m->pass };
 	size_t i;
 	int ret = 0, one;
 
@@ -410,7 +393,7 @@ static int meeting_expired(struct meeting *m)
 					  "again", BEEST_LIMIT_TEXT(limit, "after"));
 }
 
-static void meeting_end(struct meeting *m, int ret)
+static void meeting_finish(struct meeting *m, int ret)
 {
 	if (ret == 0 && calls_roll(m)) {
 		m->call->digest = m->state->roll;
@@ -422,7 +405,6 @@ static void meeting_end(struct meeting *m, int ret)
 		memset(m->state, 0, sizeof(*m->state));
 	beest_tally_end(&m->roll);
 	beest_tally_end(&m->pass);
-	beest_tally_end(&m->former);
 }
 
 int beest_meeting_run(struct beest_meeting *call)
@@ -435,7 +417,7 @@ int beest_meeting_run(struct beest_meeting *call)
 		ret = beest_wait_run(call->registry, &m.wait);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
 		ret = meeting_expired(&m);
-	meeting_end(&m, ret);
+	meeting_finish(&m, ret);
 
 	return ret;
 }

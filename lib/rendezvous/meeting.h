@@ -9,7 +9,9 @@
  * leftovers let nobody pass.  From then on, the digest names the run in the keys of later passes,
  * which need one list only.
  *
- * If a process dies in a roll call, its heir takes its place in the next roll, and all follow.
+ * If a process dies in a roll call, its heir takes its place in the next roll, and all follow.  A
+ * rank that knows a roll first says that it gives this one up: if all have said before that they
+ * know it, it has passed with that one, as have the others.
  *
  * Does not know what a rank brings.  Takes no locks: a meeting belongs to one thread.
  */
@@ -27,7 +29,6 @@ struct beest_meeting_state {
 	int64_t due_at;			/* when to look for what has got lost */
 	size_t turn;			/* the rank that is asked for next, if it is missing */
 	uint64_t roll;			/* the roll that it knows; 0: none */
-	uint64_t given_up;		/* the one that it knew before; 0: none */
 };
 
 struct beest_meeting {
@@ -57,14 +58,12 @@ struct beest_meeting {
 	 * Called before this rank tells the others that it knows the roll, and again when a rank
 	 * was replaced.  Returns 0 when it has taken ownership of @marks, for free(3); -EAGAIN
 	 * to be called again soon; any other negative errno ends the meeting.
-	 *
-	 * @marks is NULL where others have passed with the roll that was taken before the last
-	 * one: 0 means that this rank returns to that roll and passes as well.
 	 */
 	int (*take_roll)(void *data, uint8_t *marks, uint64_t digest);
 	/*
-	 * This rank is the last one that has come, as far as it knows: called before the others
-	 * can know.  May be NULL.
+	 * All have come, and this is the one rank that may prepare something for the others, which
+	 * learn at about the same time that all have come.  Never called where there are few ranks.
+	 * May be NULL.
 	 */
 	void (*last)(void *data, const uint8_t *marks, uint64_t digest);
 	void *data;

@@ -132,7 +132,7 @@ static const struct beest_incarnation *last_seen(const struct beest_missing *mis
 	const struct beest_tally *tally = missing->came ? missing->came : missing->tally;
 
 	*then = tally->states[i] == BEEST_TALLY_CAME ? ", which has not answered since" :
-		", which has not come again";
+		", which has finished without this process";
 
 	return tally->marks && tally->states[i] != BEEST_TALLY_ABSENT ?
 	       (const void *)(tally->marks + i * tally->mark_size) : NULL;

@@ -511,6 +511,7 @@ int beest_record_rank_decode(const struct beest_record *record, struct beest_ran
 static const struct beest_codec_field barrier_rows[] = {
 	BEEST_CODEC_ROW(beest_barrier_body, word, UINT),
 	BEEST_CODEC_ROW(beest_barrier_body, part, UINT),
+	BEEST_CODEC_ROW(beest_barrier_body, round, UINT),
 	BEEST_CODEC_ROW(beest_barrier_body, roll, UINT),
 };
 static const struct beest_codec_layout barrier_layout = BEEST_CODEC_LAYOUT(barrier_rows);

@@ -137,11 +137,13 @@ enum beest_barrier_word {
 	BEEST_BARRIER_PASSED = 2,	/* it has passed with that roll, and has yet to come again */
 	BEEST_BARRIER_FULL = 3,		/* in the head of a list: all ranks of that part are there */
 	BEEST_BARRIER_REFUSES = 4,	/* more: incarnations of processes that came too late */
+	BEEST_BARRIER_GIVES_UP = 5,	/* its author takes another roll: a new round begins */
 };
 
 struct beest_barrier_body {
 	uint8_t word;			/* of enum beest_barrier_word; others mean nothing here */
-	uint32_t part;			/* FULL: its number */
+	uint32_t part;			/* FULL: its number, ... */
+	uint32_t round;			/* ... and how many have given up the roll before */
 	uint64_t roll;			/* its digest, 0: none yet; FULL: that of the part */
 };
 
@@ -190,7 +192,7 @@ int beest_record_rank_encode(const struct beest_rank_body *body,
 			     uint8_t bytes[BEEST_BODY_MAX]);
 int beest_record_barrier_encode(const struct beest_barrier_body *body,
 				uint8_t bytes[BEEST_BODY_MAX]);
-#define BEEST_BARRIER_SIZE 13
+#define BEEST_BARRIER_SIZE 17
 #define BEEST_SERVICE_MAX (1 + 12 * BEEST_SERVICE_IDS)
 int beest_record_service_encode(const struct beest_service_body *body,
 				uint8_t bytes[BEEST_SERVICE_MAX]);

@@ -105,7 +105,7 @@ int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place 
 	return 0;
 }
 
-static size_t part_end(const struct beest_tally *tally, size_t part)
+static size_t part_limit(const struct beest_tally *tally, size_t part)
 {
 	return BEEST_MIN((part + 1) * PART, tally->place.ranks->count);
 }
@@ -119,7 +119,7 @@ static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *mar
 	uint32_t sum;
 	size_t i;
 
-	for (i = part * PART; i < part_end(tally, part); i++) {
+	for (i = part * PART; i < part_limit(tally, part); i++) {
 		mark = marks + i * tally->mark_size;
 		digest = beest_hash_fnv(digest, mark, BEEST_INCARNATION_SIZE);
 		sum = htobe32(beest_hash_crc32(0, mark + BEEST_INCARNATION_SIZE, blob_size));
@@ -197,6 +197,26 @@ int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uin
 	return entry_put(&tally->place, tally->own_key, &body, more, size);
 }
 
+/* A part that lacks this rank again is not complete when the head learns that a round begins. */
+int beest_tally_give_up(struct beest_tally *tally)
+{
+	const struct beest_barrier_body body = {
+		.word = BEEST_BARRIER_GIVES_UP, .roll = tally->place.run,
+	};
+	int ret;
+
+	if (tally->gives_up)
+		return 0;
+	tally->gives_up = tally->given_up + 1;
+	ret = entry_put(&tally->place, tally->own_key, &body, NULL, 0);
+	if (ret < 0 || tally->part_count == 1)
+		return ret;
+	ret = entry_put(&tally->place, tally->top_key, &body, NULL, 0);
+	beest_lease_insist(tally->registry->leases, tally->top_key);
+
+	return ret;
+}
+
 #define REFUSED_MAX 64
 
 int beest_tally_refuse(const struct beest_tally_place *place, uint64_t roll,
@@ -257,11 +277,16 @@ static void mark_fill(const struct beest_tally *tally, size_t i, const struct be
 	memset(mark + BEEST_INCARNATION_SIZE + size, 0, room - size);
 }
 
+static bool is_this_context(const struct beest_tally *tally, const struct beest_record *record)
+{
+	return beest_process_is_context(&record->incarnation,
+					beest_registry_incarnation(tally->registry));
+}
+
 /* Is it what this process says now? */
 static bool is_own(const struct beest_tally *tally, const struct beest_record *record)
 {
-	return beest_process_is_context(&record->incarnation,
-					beest_registry_incarnation(tally->registry)) &&
+	return is_this_context(tally, record) &&
 	       (!tally->marks || memcmp(mark_at(tally, tally->own) + BEEST_INCARNATION_SIZE,
 					tally->blob,
 					tally->mark_size - BEEST_INCARNATION_SIZE) == 0);
@@ -314,6 +339,52 @@ static void take_refusal(struct beest_tally *tally, const struct beest_record *r
 					 BEEST_INCARNATION_SIZE) == 0;
 }
 
+/* Is this the list by whose order all decide? */
+static bool is_top(const struct reading *reading)
+{
+	return reading->tally->part_count == 1 || reading->first == reading->end;
+}
+
+static bool all_are_named(const struct beest_tally *tally)
+{
+	size_t i;
+
+	for (i = 0; i < tally->part_count; i++)
+		if (tally->parts[i].named != tally->place.run)
+			return false;
+
+	return true;
+}
+
+static bool all_came(const struct reading *reading)
+{
+	size_t i;
+
+	for (i = reading->first; i < reading->end; i++)
+		if (reading->tally->states[i] != BEEST_TALLY_CAME)
+			return false;
+
+	return true;
+}
+
+static void take_giving_up(const struct reading *reading, const struct beest_record *record)
+{
+	struct beest_tally *tally = reading->tally;
+	size_t i;
+
+	if (!tally->place.run || (is_top(reading) && (tally->part_count > 1 ?
+						      all_are_named(tally) : all_came(reading))))
+		return;
+	memset(tally->states + reading->first, BEEST_TALLY_ABSENT,
+	       reading->end - reading->first);
+	if (!is_top(reading))
+		return;
+	tally->round++;
+	tally->given_up += is_this_context(tally, record);
+	for (i = 0; i < tally->part_count; i++)
+		tally->parts[i].named = 0;
+}
+
 static void entry_take(const struct reading *reading, const struct beest_record *record)
 {
 	struct beest_tally *tally = reading->tally;
@@ -324,9 +395,13 @@ static void entry_take(const struct reading *reading, const struct beest_record 
 		return;
 	if (body.word == BEEST_BARRIER_REFUSES)
 		take_refusal(tally, record);
+	if (body.word == BEEST_BARRIER_GIVES_UP)
+		take_giving_up(reading, record);
 	if (body.word == BEEST_BARRIER_FULL && tally->part_count > 1 &&
-	    body.part < tally->part_count)
+	    body.part < tally->part_count && body.round == tally->round) {
 		tally->parts[body.part].named = body.roll;
+		tally->named_last = is_this_context(tally, record);
+	}
 	if (body.word != BEEST_BARRIER_COMES && body.word != BEEST_BARRIER_PASSED)
 		return;
 	position = beest_parse_ids_position(tally->place.ranks, record->rank);
@@ -340,11 +415,9 @@ static void entry_take(const struct reading *reading, const struct beest_record 
 static uint64_t part_digest(const struct reading *reading)
 {
 	const struct beest_tally *tally = reading->tally;
-	size_t i;
 
-	for (i = reading->first; i < reading->end; i++)
-		if (tally->states[i] != BEEST_TALLY_CAME)
-			return 0;
+	if (!all_came(reading))
+		return 0;
 
 	return tally->marks ? marks_digest(tally, tally->marks, reading->first / PART) :
 	       tally->place.run;
@@ -368,6 +441,11 @@ static void reading_reset(const struct reading *reading)
 	memset(tally->states + reading->first, BEEST_TALLY_ABSENT,
 	       reading->end - reading->first);
 	tally->last = SIZE_MAX;
+	if (is_top(reading)) {
+		tally->round = tally->given_up = 0;
+		tally->named_last = false;
+		tally->gives_up = BEEST_MIN(tally->gives_up, 1);
+	}
 	for (i = 0; i < tally->part_count && reading->first == reading->end; i++)
 		tally->parts[i].named = 0;
 }
@@ -389,7 +467,7 @@ static int entries_read(const struct reading *reading, const uint8_t *bytes, siz
 }
 
 /* After the entries of a part were read. */
-static void part_judge(const struct reading *reading)
+static void part_settle(const struct reading *reading)
 {
 	struct beest_tally *tally = reading->tally;
 	const size_t number = reading->first / PART;
@@ -397,12 +475,13 @@ static void part_judge(const struct reading *reading)
 
 	part->digest = part_digest(reading);
 	part->heard = part->named;
+	part->round = tally->round;
 	if (number != tally->own / PART)
 		return;
 	tally->said = tally->states[tally->own] == BEEST_TALLY_CAME && tally->own_is_last;
 	tally->completes = tally->said && part->digest && tally->last == tally->own;
 	/* An entry that was stored and is not there, or behind which another's came, is said anew. */
-	if (!tally->said && beest_lease_is(tally->registry->leases, reading->key,
+	if (!tally->said && !tally->gives_up && beest_lease_is(tally->registry->leases, reading->key,
 					   BEEST_LEASE_SETTLED))
 		beest_lease_insist(tally->registry->leases, reading->key);
 }
@@ -411,7 +490,7 @@ static int part_read(struct beest_tally *tally, size_t number, const char *key,
 		     const struct beest_kv_value *value)
 {
 	const struct reading reading = {
-		.tally = tally, .key = key, .first = number * PART, .end = part_end(tally, number),
+		.tally = tally, .key = key, .first = number * PART, .end = part_limit(tally, number),
 	};
 	int ret;
 
@@ -419,7 +498,7 @@ static int part_read(struct beest_tally *tally, size_t number, const char *key,
 	if (number == tally->own / PART)
 		tally->own_size = value->bytes ? value->size : 0;
 	ret = entries_read(&reading, value->bytes, value->bytes ? value->size : 0);
-	part_judge(&reading);
+	part_settle(&reading);
 
 	return ret;
 }
@@ -454,7 +533,7 @@ static int see_top(void *data, const struct beest_kv_value *value)
 	struct beest_tally *tally = data;
 	const struct reading reading = {
 		.tally = tally, .key = tally->top_key,
-		.end = tally->part_count == 1 ? part_end(tally, 0) : 0,
+		.end = tally->part_count == 1 ? part_limit(tally, 0) : 0,
 	};
 	const size_t kept = top_keep(tally, value);
 	int ret = 0;
@@ -466,7 +545,7 @@ static int see_top(void *data, const struct beest_kv_value *value)
 				   value->size - kept);
 	if (tally->part_count == 1) {
 		tally->own_size = tally->top_size;
-		part_judge(&reading);
+		part_settle(&reading);
 	}
 
 	return ret;
@@ -532,11 +611,18 @@ static int parts_read(struct beest_tally *tally, const bool *wanted, int64_t dea
 	return ret;
 }
 
-/* Is a rank of that part missing, as far as is known? */
+/*
+ * Is a rank of that part missing, as far as is known?  Whether all know a roll, the head decides:
+ * it says so in the same order to all.
+ */
 static bool part_lacks(const struct beest_tally *tally, size_t i)
 {
-	return !tally->parts[i].digest &&
-	       !(tally->place.run && tally->parts[i].named == tally->place.run);
+	const struct beest_tally_part *part = &tally->parts[i];
+
+	if (tally->place.run && part->named == tally->place.run)
+		return false;
+
+	return !part->digest || (tally->place.run && !tally->place.pass && tally->part_count > 1);
 }
 
 int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
@@ -546,7 +632,8 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 	size_t i;
 
 	for (i = 0; i < tally->part_count; i++)
-		wanted[i] = part_lacks(tally, i) || part_lacks(other, i);
+		wanted[i] = part_lacks(tally, i) || part_lacks(other, i) ||
+			    (tally->marks && i == tally->own / PART);
 
 	return parts_read(tally, wanted, deadline);
 }
@@ -604,13 +691,20 @@ bool beest_tally_is_complete(const struct beest_tally *tally)
 /* Is it complete, and does the head lack it? */
 static bool part_is_unnamed(const struct beest_tally *tally, size_t i)
 {
-	return tally->parts[i].digest && tally->parts[i].digest != tally->parts[i].named;
+	const struct beest_tally_part *part = &tally->parts[i];
+
+	return part->digest && part->digest != part->named && part->round == tally->round;
 }
 
 bool beest_tally_is_last(const struct beest_tally *tally)
 {
-	return tally->part_count > 1 && tally->completes && beest_tally_is_complete(tally) &&
-	       part_is_unnamed(tally, tally->own / PART);
+	size_t i;
+
+	for (i = 0; i < tally->part_count; i++)
+		if (!tally->parts[i].digest || part_is_unnamed(tally, i))
+			return false;
+
+	return tally->named_last;
 }
 
 int beest_tally_name(struct beest_tally *tally, bool late)
@@ -628,6 +722,7 @@ int beest_tally_name(struct beest_tally *tally, bool late)
 	if (!part_is_unnamed(tally, i) || !(late || tally->completes))
 		return 0;
 	body.part = (uint32_t)i;
+	body.round = tally->round;
 	body.roll = tally->parts[i].digest;
 	ret = entry_put(&tally->place, tally->top_key, &body, NULL, 0);
 	/* It was said before, and got lost, or another's late entry stands behind it. */
@@ -699,7 +794,7 @@ static size_t entries_keep(struct beest_tally *tally, const char *key,
 	return reader.strangers ? 0 : size;
 }
 
-static void list_shorten(struct beest_tally *tally, const char *key)
+static void tally_shorten(struct beest_tally *tally, const char *key)
 {
 	struct beest_list list = { .registry = tally->registry, .server = tally->server };
 	struct beest_kv_value value = { 0 };
@@ -722,9 +817,9 @@ void beest_tally_shorten(struct beest_tally *tally)
 	if (!tally->completes)
 		return;
 	if (tally->own_size > long_size(tally, PART, tally->mark_size))
-		list_shorten(tally, tally->own_key);
+		tally_shorten(tally, tally->own_key);
 	if (tally->part_count > 1 && tally->top_size > long_size(tally, tally->part_count, 0))
-		list_shorten(tally, tally->top_key);
+		tally_shorten(tally, tally->top_key);
 }
 
 uint64_t beest_tally_digest(const struct beest_tally *tally)

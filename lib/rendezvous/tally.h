@@ -43,6 +43,7 @@ struct beest_tally_part {
 	uint64_t digest;		/* of its marks, if all its ranks were there when read */
 	uint64_t named;			/* what the head says */
 	uint64_t heard;			/* what the head said when the part was read last */
+	uint32_t round;			/* ... and the round that it was in */
 };
 
 struct beest_tally {
@@ -71,6 +72,15 @@ struct beest_tally {
 	bool own_is_last;		/* of this rank's entries, the last is what it says now */
 	bool said;			/* this rank's entry was seen behind all others of its rank */
 	bool completes;			/* ... and behind those of all others of its part */
+	/*
+	 * Of the list by which ranks say that they know a roll.  If one gives that roll up before
+	 * all have said so, a new round begins, in which all have to say so again.  So all find
+	 * either that all knew the roll, or that they did not, by the order of the entries.
+	 */
+	uint32_t round;
+	uint32_t given_up;		/* how often this rank did, in time */
+	uint32_t gives_up;		/* that number when it has; 0: it does not */
+	bool named_last;		/* this rank has named the part that was named last */
 	bool refused;			/* a list names this process as one that came too late */
 	int stranger;			/* the error of an entry of another secret or version; 0: none */
 	char why[160];			/* its sentence */
@@ -99,6 +109,14 @@ void beest_tally_end(struct beest_tally *tally);
 /* Says it in the part of this rank, in place of what this context said there before. */
 int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll,
 		    const void *more, size_t size);
+
+/* Says that this rank takes another roll than that of this pass; and: did it say so in time? */
+int beest_tally_give_up(struct beest_tally *tally);
+
+static inline bool beest_tally_has_given_up(const struct beest_tally *tally)
+{
+	return tally->gives_up && tally->given_up >= tally->gives_up;
+}
 
 /* Says in the list that all read first that these processes came too late for that roll. */
 int beest_tally_refuse(const struct beest_tally_place *place, uint64_t roll,
@@ -139,7 +157,7 @@ int beest_tally_name(struct beest_tally *tally, bool late);
 /* -EMSGSIZE: the server takes no list that is long enough for the entry of this rank. */
 int beest_tally_check(const struct beest_tally *tally);
 
-/* Is this rank about to name the last part? */
+/* Are all ranks there, and did this one name the last part?  Never true of a list in one part. */
 bool beest_tally_is_last(const struct beest_tally *tally);
 
 /* Reads all parts in which a rank is missing, here or in the @other tally of the same ranks. */
