@@ -65,6 +65,9 @@ static int standing_put(struct beest_standing *standing)
 struct appending {
 	struct beest_standing *standing;
 	struct beest_roster roster;
+	struct beest_wait_get get;
+	bool compacts;			/* the list is too long */
+	char full[BEEST_HOME_FULL];
 };
 
 /* 1: the request is in the list, and its record is there. */
@@ -74,15 +77,30 @@ static int see_asked(void *data, const struct beest_kv_value *value)
 	struct beest_standing *standing = a->standing;
 	struct beest_home *home = &standing->home;
 	const struct beest_roster_request *request;
-	int ret = beest_roster_see(&a->roster, &home->list, value);
+	int ret = beest_home_see(home, &a->roster, value);
 
 	if (ret < 0)
 		return ret;
+	a->compacts = beest_roster_is_long(&a->roster);
+	a->get.unmet = *beest_home_full(home, &a->roster, a->full) ? a->full :
+		       "has not taken this request";
 	request = beest_roster_find(&a->roster, &standing->id);
 	if (!request || !(request->asks || request->had || request->ended))
 		return beest_home_say_one(home, BEEST_SERVICE_ASKS, &standing->id);
 
 	return beest_lease_is(home->registry->leases, standing->key, BEEST_LEASE_SETTLED);
+}
+
+/* Also makes room in a list that is full of what nobody needs. */
+static int append_each(void *data)
+{
+	struct appending *a = data;
+
+	if (a->compacts)
+		beest_home_compact(&a->standing->home, NULL, NULL);
+	a->compacts = false;
+
+	return 0;
 }
 
 /* Has the request be in the list from now on. */
@@ -91,18 +109,14 @@ static int standing_append(struct beest_standing *standing, bool says,
 {
 	struct appending a = { .standing = standing };
 	struct beest_home *home = &standing->home;
-	struct beest_wait_get get;
-	struct beest_wait wait = { .limit = limit };
+	struct beest_wait wait = { .each = append_each, .limit = limit };
 	int ret = 0;
 
 	if (says && !beest_list_is_saying(&home->list))
 		ret = beest_home_say_one(home, BEEST_SERVICE_ASKS, &standing->id);
-	beest_home_wait(home, &wait, &get, see_asked, &a);
-	get.unmet = "has not taken this request";
+	beest_home_wait(home, &wait, &a.get, see_asked, &a);
 	if (ret == 0)
 		ret = beest_wait_run(home->registry, &wait);
-	if (ret == 0 && beest_roster_is_long(&a.roster))
-		beest_home_compact(home);
 	beest_roster_end(&a.roster);
 	if (ret < 0)
 		return ret;

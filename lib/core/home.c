@@ -15,6 +15,9 @@
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
 
+/* A list above this size may take no further entry, as this process could not store it again. */
+#define LARGE (BEEST_VALUE_MAX - BEEST_ENTRY_MAX)
+
 /* -------------------------------------------------------------------------- keys --- */
 
 int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, const char *name)
@@ -125,92 +128,137 @@ int beest_home_say_one(struct beest_home *home, enum beest_service_word word,
 	return beest_home_say(home, &body);
 }
 
+int beest_home_see(struct beest_home *home, struct beest_roster *roster,
+		   const struct beest_kv_value *value)
+{
+	roster->full = beest_list_is_refused(&home->list, value) || value->size > LARGE;
+
+	return beest_roster_see(roster, &home->list, value);
+}
+
+const char *beest_home_full(const struct beest_home *home, const struct beest_roster *roster,
+			    char text[BEEST_HOME_FULL])
+{
+	bool large = roster->bytes > LARGE;
+
+	text[0] = '\0';
+	if (roster->full)
+		snprintf(text, BEEST_HOME_FULL, "its list is full: %zu bytes, for %zu requests "
+			 "that are not over; %s%s%s", roster->bytes,
+			 roster->pending + roster->accepted,
+			 large ? "end some by hartebeest_service_leave(), or use several services" :
+			 "start server ",
+			 large ? "" : beest_kv_text(home->registry->kv, home->list.server),
+			 large ? "" : " with a larger memcached -I");
+
+	return text;
+}
+
 /* -------------------------------------------------------------------- compaction --- */
 
-/* A list that is written anew: it never becomes longer. */
+/* A list that is written anew. */
 struct shortening {
 	struct beest_home *home;
 	struct beest_roster roster;
 	uint8_t *bytes;
 	size_t size;
+	size_t surplus;			/* bytes to be dropped of those that cannot be read */
 };
 
-/* Is this entry still needed as it is?  Of several that ask for one request, one is. */
-static bool entry_is_needed(struct shortening *s, const struct beest_record *entry)
+static void bytes_keep(struct shortening *s, const uint8_t *bytes, size_t size)
 {
-	struct beest_roster_request *request;
-	struct beest_service_body body;
-	bool needed = false;
-	size_t i;
-
-	if (beest_record_service_decode(entry, &body) < 0)
-		return false;
-	if (body.word == (s->roster.stopped ? BEEST_SERVICE_STOPS : BEEST_SERVICE_LISTENS))
-		return body.since == s->roster.since &&
-		       beest_process_is_context(&entry->incarnation, &s->roster.listener);
-	for (i = 0; body.word == BEEST_SERVICE_ASKS && i < body.count; i++) {
-		request = beest_roster_find(&s->roster, &body.ids[i]);
-		needed |= request && !request->ended && !request->had && !request->taken;
-		if (request)
-			request->taken = true;
-	}
-
-	return needed;
+	memcpy(s->bytes + s->size, bytes, size);
+	s->size += size;
 }
 
-/* Those that were had and are not over, many in one entry. */
-static int had_write(struct shortening *s)
+/* What is between two entries: the first bytes are dropped if there are too many. */
+static void unread_keep(struct shortening *s, const uint8_t *bytes, const uint8_t *end)
 {
-	struct beest_service_body body = { .word = BEEST_SERVICE_HAD };
-	const struct beest_roster_request *request = s->roster.requests;
-	const struct beest_roster_request *end = request + s->roster.count;
+	size_t size = (size_t)(end - bytes), dropped = BEEST_MIN(size, s->surplus);
+
+	s->surplus -= dropped;
+	bytes_keep(s, bytes + dropped, size - dropped);
+}
+
+/* Does this entry say who listens? */
+static bool entry_is_needed(const struct shortening *s, const struct beest_record *entry)
+{
+	struct beest_service_body body;
+
+	return beest_record_service_decode(entry, &body) == 0 &&
+	       body.word == (s->roster.stopped ? BEEST_SERVICE_STOPS : BEEST_SERVICE_LISTENS) &&
+	       body.since == s->roster.since &&
+	       beest_process_is_context(&entry->incarnation, &s->roster.listener);
+}
+
+/* Those that were had, or those that were not, and are not over, many in one entry. */
+static int open_write(struct shortening *s, bool had)
+{
+	struct beest_service_body body = {
+		.word = had ? BEEST_SERVICE_HAD : BEEST_SERVICE_ASKS,
+	};
 	uint8_t bytes[BEEST_SERVICE_MAX], entry[BEEST_ENTRY_MAX];
+	const struct beest_roster_request *request;
+	size_t i;
 	int size;
 
-	for (; request < end; request++) {
-		if (request->had && !request->ended)
+	for (i = 0; i < s->roster.named_count; i++) {
+		request = beest_roster_named(&s->roster, i);
+		if (beest_roster_is_open(request) && request->had == had)
 			body.ids[body.count++] = request->id;
-		if (!body.count || (body.count < BEEST_SERVICE_IDS && request < end - 1))
+		if (!body.count ||
+		    (body.count < BEEST_SERVICE_IDS && i < s->roster.named_count - 1))
 			continue;
 		size = beest_record_service_encode(&body, bytes);
 		size = beest_list_encode(&s->home->list, bytes, (size_t)size, entry);
-		if (size < 0 || s->size + (size_t)size > s->roster.bytes)
-			return -EMSGSIZE;
-		memcpy(s->bytes + s->size, entry, (size_t)size);
-		s->size += (size_t)size;
+		if (size < 0)
+			return size;
+		bytes_keep(s, entry, (size_t)size);
 		body.count = 0;
 	}
 
 	return 0;
 }
 
+/* It is as long as before at most, and one more entry: some that asked may have been had. */
 static int list_shorten(struct shortening *s, const struct beest_kv_value *value)
 {
+	const uint8_t *behind = value->bytes;	/* the last entry */
 	struct beest_entry_reader reader;
 	struct beest_record entry;
-	int ret = beest_roster_see(&s->roster, &s->home->list, value);
+	int ret;
 
-	if (ret < 0 || s->roster.strangers || !value->bytes)
-		return ret < 0 ? ret : -EAGAIN;
-	s->bytes = malloc(value->size);
+	s->bytes = malloc(value->size + BEEST_ENTRY_MAX);
 	if (!s->bytes)
 		return -ENOMEM;
+	s->surplus = s->roster.unread - BEEST_MIN(s->roster.unread, BEEST_ROSTER_UNREAD);
 	beest_list_read(&s->home->list, value, &reader);
-	while ((ret = beest_entry_next(&reader, &entry)) > 0)
-		if (entry_is_needed(s, &entry)) {
-			memcpy(s->bytes + s->size, reader.entry, reader.entry_size);
-			s->size += reader.entry_size;
-		}
+	while ((ret = beest_entry_next(&reader, &entry)) > 0) {
+		unread_keep(s, behind, reader.entry);
+		if (entry_is_needed(s, &entry))
+			bytes_keep(s, reader.entry, reader.entry_size);
+		behind = reader.entry + reader.entry_size;
+	}
+	unread_keep(s, behind, value->bytes + value->size);
+	if (ret == 0)
+		ret = open_write(s, false);
 
-	return ret < 0 ? ret : had_write(s);
+	return ret < 0 ? ret : open_write(s, true);
 }
 
-void beest_home_compact(struct beest_home *home)
+void beest_home_compact(struct beest_home *home,
+			void (*tell)(void *data, const struct beest_home *home,
+				     struct beest_roster *roster), void *data)
 {
 	struct shortening s = { .home = home };
 	struct beest_kv_value value = { 0 };
+	int ret = beest_list_fetch(&home->list, &value);
 
-	if (beest_list_fetch(&home->list, &value) == 0 && list_shorten(&s, &value) == 0)
+	if (ret == 0)
+		ret = beest_roster_see(&s.roster, &home->list, &value);
+	if (ret == 0 && tell)
+		tell(data, home, &s.roster);
+	if (ret == 0 && value.bytes && list_shorten(&s, &value) == 0)
 		beest_list_replace(&home->list, value.unique, s.bytes, s.size);
 	beest_kv_values_free(&value, 1);
 	beest_roster_end(&s.roster);

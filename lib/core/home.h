@@ -10,7 +10,7 @@
 #define BEEST_HOME_H
 
 #include "include/hartebeest.h"
-#include "lib/rendezvous/list.h"
+#include "lib/core/roster.h"
 #include "lib/rendezvous/wait.h"
 
 #define BEEST_HOME_NAME_MAX 64
@@ -51,10 +51,22 @@ int beest_home_say(struct beest_home *home, const struct beest_service_body *bod
 int beest_home_say_one(struct beest_home *home, enum beest_service_word word,
 		       const struct beest_request_id *id);
 
+/* As beest_roster_see(), for a look that has appended what was said: also finds a full list. */
+int beest_home_see(struct beest_home *home, struct beest_roster *roster,
+		   const struct beest_kv_value *value);
+
+/* Says that the list is full, how large it is, and what helps; "": it is not full. */
+#define BEEST_HOME_FULL 256
+const char *beest_home_full(const struct beest_home *home, const struct beest_roster *roster,
+			    char text[BEEST_HOME_FULL]);
+
 /*
- * Stores the list again, shorter: of ended requests it keeps nothing, of those that were had only
- * their ids.  Best effort: if it was changed meanwhile, it stays as it is.
+ * Stores the list again, shorter: of ended requests it keeps nothing, of others only their ids.
+ * Best effort: if it was changed meanwhile, it stays as it is.  @tell adds what the process knows
+ * of the requests and the list does not say; NULL: nothing.
  */
-void beest_home_compact(struct beest_home *home);
+void beest_home_compact(struct beest_home *home,
+			void (*tell)(void *data, const struct beest_home *home,
+				     struct beest_roster *roster), void *data);
 
 #endif

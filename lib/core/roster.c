@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/macro.h"
 #include "lib/core/roster.h"
 
 #define ROOM_FIRST 16
@@ -14,13 +15,19 @@
 /* A list below this size is never long. */
 #define LONG_MIN_SIZE 4096
 
-/* An entry of one request, sealed. */
+/* An entry of one request, sealed; each further one adds: */
 #define ENTRY_SIZE 96
+#define ID_SIZE 12
+
+/* Nobody needs to shorten a list that has at most so many bytes for each open request. */
+#define PENDING_EASE (2 * ENTRY_SIZE)
+#define ACCEPTED_EASE (2 * ID_SIZE)
 
 void beest_roster_end(struct beest_roster *roster)
 {
 	free(roster->requests);
 	free(roster->places);
+	free(roster->named);
 	memset(roster, 0, sizeof(*roster));
 }
 
@@ -51,6 +58,11 @@ struct beest_roster_request *beest_roster_find(const struct beest_roster *roster
 	return place ? &roster->requests[place - 1] : NULL;
 }
 
+struct beest_roster_request *beest_roster_named(const struct beest_roster *roster, size_t i)
+{
+	return &roster->requests[roster->named[i]];
+}
+
 static void places_fill(struct beest_roster *roster)
 {
 	size_t i;
@@ -64,12 +76,15 @@ static int roster_grow(struct beest_roster *roster)
 {
 	size_t room = roster->room ? 2 * roster->room : ROOM_FIRST;
 	struct beest_roster_request *requests;
-	uint32_t *places;
+	uint32_t *places, *named;
 
 	requests = realloc(roster->requests, room * sizeof(*requests));
 	if (requests)
 		roster->requests = requests;
-	places = requests ? realloc(roster->places, 2 * room * sizeof(*places)) : NULL;
+	named = requests ? realloc(roster->named, room * sizeof(*named)) : NULL;
+	if (named)
+		roster->named = named;
+	places = named ? realloc(roster->places, 2 * room * sizeof(*places)) : NULL;
 	if (!places)
 		return beest_fail(ENOMEM, "no memory for %zu requests of a service", room);
 
@@ -99,21 +114,28 @@ static struct beest_roster_request *roster_obtain(struct beest_roster *roster,
 	return request;
 }
 
+/* Grows if few were forgotten, so that the room suffices for a while. */
 void beest_roster_forget(struct beest_roster *roster, int64_t time)
 {
 	int64_t now = beest_clock_now();
 	const struct beest_roster_request *request;
 	size_t i, count = 0;
 
+	roster->named_count = 0;
 	for (i = 0; i < roster->count; i++) {
 		request = &roster->requests[i];
-		if (beest_roster_is_open(request) ||
-		    ((request->taken || request->over) && now - request->last_at < time))
-			roster->requests[count++] = *request;
+		if (!beest_roster_is_open(request) &&
+		    ((!request->taken && !request->over) || now - request->last_at >= time))
+			continue;
+		if (request->named)
+			roster->named[roster->named_count++] = (uint32_t)count;
+		roster->requests[count++] = *request;
 	}
 	roster->count = count;
 	if (roster->room)
 		places_fill(roster);
+	if (count > roster->room / 2)
+		roster_grow(roster);
 }
 
 /* ---------------------------------------------------------------------- the list --- */
@@ -155,6 +177,10 @@ static int entry_see(struct beest_roster *roster, const struct beest_record *ent
 		request = roster_obtain(roster, &body.ids[i]);
 		if (!request)
 			return -ENOMEM;
+		if (!request->named)
+			roster->named[roster->named_count++] =
+				(uint32_t)(request - roster->requests);
+		request->named = true;
 		request->asks |= body.word == BEEST_SERVICE_ASKS;
 		request->had |= body.word == BEEST_SERVICE_HAD;
 		request->ended |= body.word == BEEST_SERVICE_ENDED;
@@ -163,42 +189,75 @@ static int entry_see(struct beest_roster *roster, const struct beest_record *ent
 	return 0;
 }
 
+static void named_reset(struct beest_roster *roster)
+{
+	struct beest_roster_request *request;
+	size_t i;
+
+	for (i = 0; i < roster->named_count; i++) {
+		request = beest_roster_named(roster, i);
+		request->asks = request->had = request->ended = false;
+	}
+}
+
+/* Leaves out those that the list does not name any longer. */
+static void named_count(struct beest_roster *roster)
+{
+	size_t i, count = roster->named_count;
+	struct beest_roster_request *request;
+	int64_t now = beest_clock_now();
+
+	roster->named_count = roster->pending = roster->accepted = 0;
+	for (i = 0; i < count; i++) {
+		request = beest_roster_named(roster, i);
+		request->named = request->asks || request->had || request->ended;
+		if (request->named)
+			roster->named[roster->named_count++] = roster->named[i];
+		request->again |= request->had && !request->taken;
+		if (!beest_roster_is_open(request))
+			continue;
+		request->last_at = now;
+		roster->accepted += !request->over && (request->had || request->taken);
+		roster->pending += !request->over && !request->had && !request->taken;
+	}
+}
+
 int beest_roster_see(struct beest_roster *roster, const struct beest_list *list,
 		     const struct beest_kv_value *value)
 {
-	struct beest_roster_request *request;
 	struct beest_entry_reader reader;
 	struct beest_record entry;
-	int64_t now = beest_clock_now();
-	size_t i;
 	int ret;
 
-	for (i = 0; i < roster->count; i++)
-		roster->requests[i].asks = roster->requests[i].had = roster->requests[i].ended = 0;
+	named_reset(roster);
 	roster->listens = roster->stopped = false;
-	roster->bytes = value->bytes ? value->size : 0;
+	roster->bytes = roster->unread = value->bytes ? value->size : 0;
 	beest_list_read(list, value, &reader);
-	while ((ret = beest_entry_next(&reader, &entry)) > 0)
+	while ((ret = beest_entry_next(&reader, &entry)) > 0) {
+		roster->unread -= reader.entry_size;
 		if (entry_see(roster, &entry) < 0)
 			return -ENOMEM;
-	roster->strangers = reader.strangers;
-	for (i = 0; i < roster->count; i++) {
-		request = &roster->requests[i];
-		request->again |= request->had && !request->taken;
-		if (beest_roster_is_open(request))
-			request->last_at = now;
 	}
+	named_count(roster);
 
 	return ret;
 }
 
+/* What a shorter list needs, or a little more. */
+static size_t list_need(const struct beest_roster *roster)
+{
+	size_t open = roster->pending + roster->accepted;
+
+	return BEEST_MIN(roster->unread, BEEST_ROSTER_UNREAD) + open * ID_SIZE +
+	       (open / BEEST_SERVICE_IDS + 3) * ENTRY_SIZE;
+}
+
+/* The fuller a list is, the less it may have that nobody needs. */
 bool beest_roster_is_long(const struct beest_roster *roster)
 {
-	size_t i, need = LONG_MIN_SIZE;
+	size_t need = list_need(roster), most = roster->full ? roster->bytes : BEEST_VALUE_MAX;
+	size_t ease = LONG_MIN_SIZE + BEEST_MIN(roster->unread, BEEST_ROSTER_UNREAD) +
+		      roster->pending * PENDING_EASE + roster->accepted * ACCEPTED_EASE;
 
-	for (i = 0; i < roster->count && need < roster->bytes; i++)
-		if (beest_roster_is_open(&roster->requests[i]))
-			need += roster->requests[i].had ? 24 : 2 * ENTRY_SIZE;
-
-	return need < roster->bytes && !roster->strangers;
+	return need < most && roster->bytes > BEEST_MIN(ease, need + (most - need) / 2);
 }

@@ -35,6 +35,7 @@ struct service {
 	struct beest_roster roster;
 	uint64_t since;			/* as this process says in the list */
 	int64_t renew_at;		/* when the list has to be stored again */
+	bool full;			/* the log says that the list is */
 };
 
 static void service_dispose(struct beest_node *node)
@@ -67,11 +68,33 @@ static void request_give_up(struct beest_roster_request *request)
 	request->last_at = beest_clock_now();
 }
 
+/* Before a list is stored again: adds what this listener knows, which a full list cannot take. */
+static void service_tell(void *data, const struct beest_home *home, struct beest_roster *roster)
+{
+	struct hartebeest_context *hb = data;
+	const struct beest_roster_request *known;
+	struct beest_roster_request *request;
+	const struct service *service;
+	size_t i;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	service = service_look(hb, home->service);
+	for (i = 0; service && i < roster->named_count; i++) {
+		request = beest_roster_named(roster, i);
+		known = beest_roster_find(&service->roster, &request->id);
+		request->had |= known && known->taken;
+		request->ended |= known && known->over;
+	}
+	pthread_mutex_unlock(&hb->objects.lock);
+}
+
 /* ------------------------------------------------------------------------ listening --- */
 
 struct listening {
 	struct hartebeest_context *hb;
 	struct beest_home home;
+	bool compacts;			/* the list is too long */
+	char full[BEEST_HOME_FULL];
 	struct beest_wait_get get;
 	struct beest_wait wait;
 	bool starts;			/* this process did not listen, or was replaced */
@@ -145,14 +168,29 @@ static int see_listeners(void *data, const struct beest_kv_value *value)
 	service = ret < 0 ? NULL : BEEST_CONTAINER(node, struct service, node);
 	if (service) {
 		l->starts |= !service->since;
-		ret = beest_roster_see(&service->roster, &l->home.list, value);
+		ret = beest_home_see(&l->home, &service->roster, value);
 	}
-	if (ret == 0)
+	if (ret == 0) {
+		l->get.unmet = *beest_home_full(&l->home, &service->roster, l->full) ?
+			       l->full : NULL;
+		l->compacts = beest_roster_is_long(&service->roster);
 		ret = service_listen(service, l);
+	}
 	pthread_mutex_unlock(&l->hb->objects.lock);
 	l->wait.hurry = true;
 
 	return ret;
+}
+
+static int listen_each(void *data)
+{
+	struct listening *l = data;
+
+	if (l->compacts)
+		beest_home_compact(&l->home, service_tell, l->hb);
+	l->compacts = false;
+
+	return 0;
 }
 
 /* A limit that allows one look, or has passed, allows a second one if the first found a reason. */
@@ -167,7 +205,7 @@ static int wait_twice(struct beest_registry *registry, struct beest_wait *wait, 
 int beest_service_listen(struct hartebeest_context *hb, const char *name,
 			 const struct beest_limit *limit)
 {
-	struct listening l = { .hb = hb, .wait.limit = limit };
+	struct listening l = { .hb = hb, .wait = { .each = listen_each, .limit = limit } };
 	int ret;
 
 	ret = beest_home_find(&l.home, hb, name);
@@ -201,6 +239,7 @@ struct accepting {
 	bool heard;			/* the last look showed that this process listens */
 	bool fresh;			/* a record will be read for the first time */
 	bool compacts;			/* the list is too long, or has to be stored again */
+	char full[BEEST_HOME_FULL];
 	struct slot slots[SLOTS];
 	size_t slot_count;
 	struct beest_wait_get gets[1 + SLOTS];	/* the list, then the slots */
@@ -234,8 +273,8 @@ static int requests_say(struct accepting *a, enum beest_service_word word)
 	size_t i;
 	int ret = 0;
 
-	for (i = 0; i < roster->count && ret == 0; i++) {
-		request = &roster->requests[i];
+	for (i = 0; i < roster->named_count && ret == 0; i++) {
+		request = beest_roster_named(roster, i);
 		if (!beest_roster_is_open(request) || (word == BEEST_SERVICE_ENDED ?
 		    !request->over : !request->taken || request->had || request->over))
 			continue;
@@ -274,6 +313,18 @@ static int listening_fail(const struct accepting *a)
 	return beest_fail(EADDRINUSE, "service '%s' is served by %s now", a->home.service, who);
 }
 
+/* Locked.  Is this the first look that found the list full? */
+static bool full_note(struct accepting *a)
+{
+	struct service *service = a->service;
+	bool full = *beest_home_full(&a->home, &service->roster, a->full), first;
+
+	first = full && !service->full;
+	service->full |= full;
+
+	return first;
+}
+
 /* Locked.  An append does not prolong the life of a list. */
 static bool list_is_due(struct accepting *a)
 {
@@ -291,6 +342,7 @@ static int see_service(void *data, const struct beest_kv_value *value)
 {
 	struct accepting *a = data;
 	struct beest_roster *roster;
+	bool full;
 	int ret;
 
 	ret = accepting_lock(a);
@@ -299,7 +351,7 @@ static int see_service(void *data, const struct beest_kv_value *value)
 	roster = &a->service->roster;
 	if (roster->count == roster->room || beest_clock_now() >= a->service->renew_at)
 		beest_roster_forget(roster, home_ttl(&a->home));
-	ret = beest_roster_see(roster, &a->home.list, value);
+	ret = beest_home_see(&a->home, roster, value);
 	if (ret == 0)
 		ret = listening_judge(a);
 	if (ret == 0)
@@ -307,7 +359,12 @@ static int see_service(void *data, const struct beest_kv_value *value)
 	if (ret == 0)
 		ret = requests_say(a, BEEST_SERVICE_ENDED);
 	a->compacts = list_is_due(a);
+	full = full_note(a);
 	accepting_unlock(a);
+	/* An accept that waits for ever never says so otherwise. */
+	if (full)
+		beest_log(a->home.registry->log, BEEST_LOG_WARN, "service '%s': %s",
+			  a->home.service, a->full);
 
 	return ret == -EADDRINUSE ? listening_fail(a) : ret;
 }
@@ -420,8 +477,8 @@ static void slots_fill(struct accepting *a)
 
 	a->slot_count = 0;
 	a->fresh = false;
-	for (i = 0; i < roster->count && a->slot_count < SLOTS; i++) {
-		request = &roster->requests[i];
+	for (i = 0; i < roster->named_count && a->slot_count < SLOTS; i++) {
+		request = beest_roster_named(roster, i);
 		if (!beest_roster_is_open(request) || request->over || request->read_at > now)
 			continue;
 		slot = &a->slots[a->slot_count++];
@@ -449,7 +506,7 @@ static int accept_each(void *data)
 	a->heard = false;
 	accepting_unlock(a);
 	if (a->compacts)
-		beest_home_compact(&a->home);
+		beest_home_compact(&a->home, service_tell, a->hb);
 	a->compacts = false;
 
 	return 0;
@@ -514,7 +571,8 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 	}
 	beest_home_end(&a.home);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
-		return beest_fail(-ret, "no client has asked for service '%s'", name);
+		return beest_fail(-ret, "no client has asked for service '%s'%s%s", name,
+				  *a.full ? "; " : "", a.full);
 
 	return ret;
 }

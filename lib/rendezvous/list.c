@@ -88,6 +88,17 @@ int beest_list_say(struct beest_list *list, const void *body, size_t size)
 	return 0;
 }
 
+bool beest_list_is_refused(struct beest_list *list, const struct beest_kv_value *value)
+{
+	size_t size = list->said_size;
+
+	if (beest_list_is_saying(list))
+		return false;
+	list->said_size = 0;
+
+	return size && value->size && !memmem(value->bytes, value->size, list->said, size);
+}
+
 void beest_list_offer(struct beest_list *list)
 {
 	struct beest_look_want want = { .server = list->server };
@@ -141,7 +152,12 @@ int beest_list_replace(struct beest_list *list, uint64_t unique, const void *byt
 		.extras = &extra, .extra_count = 1,
 		.deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
 	};
-	int ret = beest_look_take(list->registry, &look);
+	int ret;
+
+	/* A request that cannot be sent would count as a failure of the server. */
+	if (size > BEEST_VALUE_MAX)
+		return -EMSGSIZE;
+	ret = beest_look_take(list->registry, &look);
 
 	return ret < 0 ? ret : extra.write.ret;
 }

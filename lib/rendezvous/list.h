@@ -40,6 +40,12 @@ int beest_list_say(struct beest_list *list, const void *body, size_t size);
 bool beest_list_is_saying(const struct beest_list *list);
 
 /*
+ * Is what this process said missing from the value that was read behind it?  Then the server takes
+ * no longer one.  An absent list says nothing, and no second call does.
+ */
+bool beest_list_is_refused(struct beest_list *list, const struct beest_kv_value *value);
+
+/*
  * Appends what was said if there is a list: best effort, as beest_look_offer(), and not if the
  * server was silent a moment ago.
  */
@@ -60,7 +66,7 @@ int beest_list_encode(const struct beest_list *list, const void *body, size_t si
 
 /*
  * Stores other entries in place of those that were fetched with that unique.  -EEXIST, -ENOENT:
- * somebody has changed or lost the list since, so nothing was stored.
+ * somebody has changed or lost the list since, so nothing was stored; -EMSGSIZE: too long.
  */
 int beest_list_replace(struct beest_list *list, uint64_t unique, const void *bytes, size_t size);
 

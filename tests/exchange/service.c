@@ -27,6 +27,7 @@
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
 #include "tests/support/ranks.h"
+#include "tests/support/raw-kv.h"
 #include "tests/support/unit.h"
 
 #define CLIENTS 200
@@ -398,6 +399,35 @@ static void two_services(void **state)
 	end_server(server);
 }
 
+/* A server that takes no longer list keeps the old one, which both ends can write again. */
+static void a_list_that_is_full(void **state)
+{
+	static const char key[] = "hb1/crowd/service/crowd/list";
+	static char noise[BEEST_VALUE_MAX], append[200], answer[100];
+	struct hartebeest_context *server, *client;
+	struct hartebeest_client request;
+	struct beest_kv *kv;
+
+	(void)state;
+	memset(noise, 'x', sizeof(noise));
+	snprintf(append, sizeof(append), "append %s 0 0 40\r\n%.40s\r\n", key, noise);
+	assert_int_equal(beest_kv_open(&kv, cache_hostport(cache), 1, NULL), 0);
+	assert_int_equal(raw_kv_put(kv, key, noise, sizeof(noise), 600, soon()), 0);
+	beest_kv_close(kv);
+	while (!strncmp(cache_talk(cache, append, answer, sizeof(answer)), "STORED", 6))
+		;
+	assert_string_equal(answer, "NOT_STORED\r\n");
+
+	client = open_process();
+	assert_int_equal(hartebeest_service_request(client, "crowd", "x", 1, &request, soon()), 0);
+	server = open_process();
+	assert_int_equal(hartebeest_service_listen(server, "crowd", soon()), 0);
+	assert_int_equal(hartebeest_service_accept(server, "crowd", &request, soon()), 0);
+	assert_int_equal(request.data[0], 'x');
+	hartebeest_close(client);
+	hartebeest_close(server);
+}
+
 /* ------------------------------------------------------------- threads of one listener --- */
 
 #define THREADS 3
@@ -518,6 +548,7 @@ int main(void)
 		TEST(a_crowd),
 		TEST(a_memcached_that_is_restarted),
 		TEST(two_services),
+		TEST(a_list_that_is_full),
 	};
 
 	cache_need();

@@ -202,6 +202,9 @@ static int item_extend(struct fake_kv_server *server, const struct beest_kv_writ
 	if (!item)
 		return -ENOENT;
 	after.size = item->size + write->size;
+	/* A real server says then that it did not store it, and the old value stays. */
+	if (server->item_max && after.size > server->item_max)
+		return -ENOENT;
 	value = must(malloc(after.size + 1));
 	memcpy(value, item->value, item->size);
 	memcpy(value + item->size, write->value, write->size);

@@ -64,6 +64,17 @@ int __wrap_beest_registry_put(struct beest_registry *registry,
 	return __real_beest_registry_put(registry, record);
 }
 
+/* And all that go through the requests of a list here. */
+static size_t requests_named;
+struct beest_roster_request *__real_beest_roster_named(const struct beest_roster *roster, size_t i);
+struct beest_roster_request *__wrap_beest_roster_named(const struct beest_roster *roster, size_t i);
+
+struct beest_roster_request *__wrap_beest_roster_named(const struct beest_roster *roster, size_t i)
+{
+	requests_named++;
+	return __real_beest_roster_named(roster, i);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -617,17 +628,41 @@ static void list_extend(const void *bytes, size_t size)
 	fake_kv_put(fake_kv_server("a:1"), list_key, all, before + size, 86400);
 }
 
+/* What another process says of these requests. */
+static size_t entry_forge(const struct beest_service_body *body, uint8_t entry[BEEST_ENTRY_MAX])
+{
+	uint8_t bytes[BEEST_SERVICE_MAX];
+	struct beest_record record = { .kind = BEEST_KIND_SERVICE, .rank = -1, .body = bytes };
+
+	record.size = (size_t)beest_record_service_encode(body, bytes);
+	return (size_t)beest_entry_encode(NULL, &record, list_key, entry);
+}
+
 /* Another process says something of that request in the list. */
 static void list_forge(enum beest_service_word word, const struct beest_request_id *id)
 {
 	const struct beest_service_body body = {
 		.word = (uint8_t)word, .count = 1, .ids = { *id },
 	};
-	uint8_t bytes[BEEST_SERVICE_MAX], entry[BEEST_ENTRY_MAX];
-	struct beest_record record = { .kind = BEEST_KIND_SERVICE, .rank = -1, .body = bytes };
+	uint8_t entry[BEEST_ENTRY_MAX];
 
-	record.size = (size_t)beest_record_service_encode(&body, bytes);
-	list_extend(entry, (size_t)beest_entry_encode(NULL, &record, list_key, entry));
+	list_extend(entry, entry_forge(&body, entry));
+}
+
+/* Other processes say this of @each requests at a time, until the list has @size bytes. */
+static void list_fill(enum beest_service_word word, size_t each, size_t size)
+{
+	static uint8_t bytes[1 << 20];
+	struct beest_service_body body = { .word = (uint8_t)word, .count = each };
+	size_t used = 0, room = size - list_size(), i;
+	uint32_t number = 0;
+
+	while (used + 40 + 12 * each < room) {
+		for (i = 0; i < each; i++)
+			body.ids[i] = (struct beest_request_id){ 7, ++number };
+		used += entry_forge(&body, bytes + used);
+	}
+	list_extend(bytes, used);
 }
 
 /* Records that are none, or of another client, and entries that are none. */
@@ -829,6 +864,194 @@ static void a_list_of_many(void **state)
 	listen_at(&ends[ENDS - 1]);
 	assert_string_equal(accepted(&ends[ENDS - 1]), "x");
 	assert_int_equal(ends[ENDS - 1].request.again, 1);
+}
+
+/* A megabyte is the most that a server takes by default. */
+#define LIST_MAX ((1 << 20) - 80)
+
+/* A list is written again before requests that nobody has had yet fill it. */
+static void a_list_of_many_that_wait(void **state)
+{
+	(void)state;
+	fake_kv_server("a:1")->item_max = LIST_MAX;
+	ask(&ends[1], "first");
+	list_fill(BEEST_SERVICE_ASKS, 1, 700000);
+	ask(&ends[2], "last");
+	assert_in_range(list_size(), 12 * 8000, 200000);
+	listen_at(&ends[0]);
+	assert_string_equal(accepted(&ends[0]), "first");
+}
+
+/* Nobody is refused for what is not needed, however little the server takes. */
+static void a_list_that_is_full(void **state)
+{
+	static const size_t sizes[] = { 32768, LIST_MAX };
+	struct end *server = &ends[0];
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(sizes); i++) {
+		teardown(state);
+		setup(state);
+		fake_kv_server("a:1")->item_max = sizes[i];
+		ask(&ends[1], "one");
+		list_fill(BEEST_SERVICE_ASKS, 1, sizes[i]);
+		listen_at(server);
+		assert_string_equal(accepted(server), "one");
+		list_fill(BEEST_SERVICE_ENDED, 1, sizes[i]);
+		ask(&ends[2], "two");
+		list_fill(BEEST_SERVICE_ENDED, 1, sizes[i]);
+		must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
+	}
+}
+
+/* What a listener has had and cannot append gets into the list nevertheless. */
+static void a_listener_of_a_full_list(void **state)
+{
+	struct end *server = &ends[0];
+	int i;
+
+	(void)state;
+	listen_at(server);
+	for (i = 1; i <= 100; i++)
+		ask(&ends[i], "x");
+	fake_kv_server("a:1")->item_max = list_size() + 40;
+	for (i = 1; i <= 100; i++)
+		assert_string_equal(accepted(server), "x");
+	NOBODY(server);
+	kill_end(server);
+	listen_at(server);
+	for (i = 1; i <= 100; i++) {
+		assert_string_equal(accepted(server), "x");
+		assert_int_equal(server->request.again, 1);
+	}
+}
+
+static char warning[400];
+
+static void keep_warning(void *data, int level, const char *text)
+{
+	(void)data;
+	if (level == HARTEBEEST_LOG_WARN)
+		snprintf(warning, sizeof(warning), "%s", text);
+}
+
+/* Both ends say which list it is, how large, and what helps. */
+static void a_full_list_is_named(void **state)
+{
+	static const struct {
+		size_t size;
+		const char *text;
+	} rows[] = {
+		{ 32768, "; start server a:1 with a larger memcached -I" },
+		{ LIST_MAX, "; end some by hartebeest_service_leave(), or use several services" },
+	}, *row;
+	struct end *server = &ends[0], *client = &ends[1], *heir = &ends[2];
+	char text[200];
+
+	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
+		teardown(state);
+		setup(state);
+		listen_at(server);
+		list_fill(BEEST_SERVICE_HAD, BEEST_SERVICE_IDS, row->size);
+		fake_kv_server("a:1")->item_max = list_size() + 40;
+		snprintf(text, sizeof(text), "its list is full: %zu bytes, for %zu requests that "
+			 "are not over%s", list_size(), (list_size() - 39) / 1569 * 128, row->text);
+		open_end(client);
+		assert_int_equal(hartebeest_service_request(client->hb, "kv", "x", 1,
+							    &client->request, HARTEBEEST_ONCE),
+				 -EAGAIN);
+		assert_error_has("service 'kv' (key hb1/job/service/kv/list) was published, but ");
+		assert_error_has(text);
+		open_end(heir);
+		assert_int_equal(hartebeest_service_listen(heir->hb, "kv", HARTEBEEST_ONCE),
+				 -EAGAIN);
+		assert_error_has(text);
+	}
+
+	must(hartebeest_log_set(server->hb, HARTEBEEST_LOG_WARN, keep_warning, NULL));
+	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
+						   HARTEBEEST_ONCE), -EAGAIN);
+	assert_error_has("no client has asked for service 'kv'; its list is full: ");
+	assert_error_has(rows[1].text);
+	assert_non_null(strstr(warning, rows[1].text));
+}
+
+/* A client of a later version, or of another secret, appends entries that count for it alone. */
+static void strangers_fill(size_t size)
+{
+	static uint8_t bytes[1 << 20];
+	const struct beest_service_body body = {
+		.word = BEEST_SERVICE_ASKS, .count = 1, .ids = { { 8, 1 } },
+	};
+	size_t used = 0, entry;
+
+	while (used < size) {
+		entry = entry_forge(&body, bytes + used);
+		bytes[used + 5]++;		/* its version */
+		used += entry;
+	}
+	list_extend(bytes, used);
+}
+
+static void look_once(struct end *server)
+{
+	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
+						   HARTEBEEST_ONCE), -EAGAIN);
+}
+
+static void list_renew(struct end *server)
+{
+	registry_stage.now += 1300 * BEEST_SECOND;
+	wait_in_vain(&ends[1]);
+	wait_in_vain(&ends[2]);
+	look_once(server);
+}
+
+/* They are kept up to a limit, the latest ones, and hinder nobody. */
+static void a_list_with_strangers(void **state)
+{
+	struct end *server = &ends[0];
+	int i;
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[1], "one");
+	ask(&ends[2], "two");
+	assert_string_equal(accepted(server), "one");
+	assert_string_equal(accepted(server), "two");
+	strangers_fill(10000);
+	for (i = 0; i < 4; i++)
+		list_renew(server);
+	assert_in_range(list_size(), 10000, 10400);
+	strangers_fill(100000);
+	look_once(server);
+	assert_in_range(list_size(), BEEST_ROSTER_UNREAD, BEEST_ROSTER_UNREAD + 400);
+	for (i = 0; i < 4; i++)
+		list_renew(server);
+	assert_in_range(list_size(), BEEST_ROSTER_UNREAD, BEEST_ROSTER_UNREAD + 400);
+	listen_at(&ends[3]);
+	assert_string_equal(accepted(&ends[3]), "one");
+}
+
+/* What a listener remembers does not make its looks longer. */
+static void many_that_came_and_went(void **state)
+{
+	struct end *server = &ends[0], *client = &ends[1];
+	int i;
+
+	(void)state;
+	listen_at(server);
+	ask(&ends[2], "stays");
+	assert_string_equal(accepted(server), "stays");
+	for (i = 0; i < 1000; i++) {
+		ask(client, "goes");
+		assert_string_equal(accepted(server), "goes");
+		must(hartebeest_service_leave(client->hb, "kv", &client->request));
+	}
+	list_renew(server);
+	requests_named = 0;
+	look_once(server);
+	assert_in_range(requests_named, 1, 20);
 }
 
 /* What was accepted once is not given again, though the server loses it between two looks. */
@@ -1881,6 +2104,12 @@ int main(void)
 		TEST(an_evicted_list),
 		TEST(a_list_stays_short),
 		TEST(a_list_of_many),
+		TEST(a_list_of_many_that_wait),
+		TEST(a_list_that_is_full),
+		TEST(a_listener_of_a_full_list),
+		TEST(a_full_list_is_named),
+		TEST(a_list_with_strangers),
+		TEST(many_that_came_and_went),
 		TEST(served_once_whatever_is_lost),
 		TEST(the_server_is_restarted),
 		TEST(had_before_the_restart),
