@@ -29,6 +29,13 @@
 #define ABSENT_PAUSE BEEST_SECOND
 #define ABSENT_PAUSE_MAX (64 * BEEST_SECOND)
 
+/*
+ * An append does not prolong the life of a list, and nobody knows how old one is that was there
+ * before this process listened.  So it is first stored again after this time: not at once, since an
+ * accept of a single look had better be one request.
+ */
+#define RENEW_FIRST BEEST_SECOND
+
 /* A service that this context listens to: all of it is covered by the lock of its table. */
 struct service {
 	struct beest_node node;
@@ -74,11 +81,13 @@ static void service_tell(void *data, const struct beest_home *home, struct beest
 	struct hartebeest_context *hb = data;
 	const struct beest_roster_request *known;
 	struct beest_roster_request *request;
-	const struct service *service;
+	struct service *service;
 	size_t i;
 
 	pthread_mutex_lock(&hb->objects.lock);
 	service = service_look(hb, home->service);
+	if (service)
+		service->renew_at = beest_clock_deadline(home_ttl(home) / 3);
 	for (i = 0; service && i < roster->named_count; i++) {
 		request = beest_roster_named(roster, i);
 		known = beest_roster_find(&service->roster, &request->id);
@@ -325,17 +334,13 @@ static bool full_note(struct accepting *a)
 	return first;
 }
 
-/* Locked.  An append does not prolong the life of a list. */
+/* Locked. */
 static bool list_is_due(struct accepting *a)
 {
-	struct service *service = a->service;
-	int64_t now = beest_clock_now();
-	bool renews = now >= service->renew_at;
+	const struct service *service = a->service;
 
-	if (renews)
-		service->renew_at = now + home_ttl(&a->home) / 3;
-
-	return a->heard && (renews || beest_roster_is_long(&service->roster));
+	return a->heard && (beest_clock_now() >= service->renew_at ||
+			    beest_roster_is_long(&service->roster));
 }
 
 static int see_service(void *data, const struct beest_kv_value *value)
@@ -526,7 +531,8 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 		return ret;
 
 	if (!a->service->renew_at)
-		a->service->renew_at = beest_clock_deadline(home_ttl(&a->home) / 3);
+		a->service->renew_at = beest_clock_deadline(BEEST_MIN(RENEW_FIRST,
+								      home_ttl(&a->home) / 3));
 	a->wait = (struct beest_wait){ .each = accept_each, .limit = limit };
 	beest_home_wait(&a->home, &a->wait, a->gets, see_service, a);
 	a->wait.most = 1 + SLOTS;

@@ -1033,6 +1033,32 @@ static void a_list_with_strangers(void **state)
 	assert_string_equal(accepted(&ends[3]), "one");
 }
 
+/* Its first client stored it long before anybody listened: nothing else prolongs its life. */
+static void a_list_that_is_old(void **state)
+{
+	struct end *server = &ends[0];
+	int i;
+
+	(void)state;
+	ask(&ends[1], "one");
+	ask(&ends[2], "two");
+	for (i = 0; i < 4; i++) {
+		registry_stage.now += 860 * BEEST_SECOND;
+		wait_in_vain(&ends[1]);
+		wait_in_vain(&ends[2]);
+	}
+	listen_at(server);
+	assert_string_equal(accepted(server), "one");
+	assert_string_equal(accepted(server), "two");
+	NOBODY(server);
+	registry_stage.now += 200 * BEEST_SECOND;
+	assert_true(list_size() > 0);
+	NOBODY(server);
+	listen_at(&ends[3]);
+	assert_string_equal(accepted(&ends[3]), "one");
+	assert_int_equal(ends[3].request.again, 1);
+}
+
 /* What a listener remembers does not make its looks longer. */
 static void many_that_came_and_went(void **state)
 {
@@ -2109,6 +2135,7 @@ int main(void)
 		TEST(a_listener_of_a_full_list),
 		TEST(a_full_list_is_named),
 		TEST(a_list_with_strangers),
+		TEST(a_list_that_is_old),
 		TEST(many_that_came_and_went),
 		TEST(served_once_whatever_is_lost),
 		TEST(the_server_is_restarted),
