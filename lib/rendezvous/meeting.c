@@ -15,13 +15,15 @@
 #define LOOK_MOST BEEST_SECOND
 
 /*
- * After LATE_FIRST plus LATE_RANK per rank, this rank no longer relies on others: it reads the
- * parts that the head lacks, and asks whether those who are missing will come.  It does so again
- * and again, with pauses of at most LATE_MOST.
+ * If nobody has come for LATE_FIRST plus LATE_RANK per rank, this rank no longer relies on others:
+ * it reads parts that the head lacks, and asks whether those who are missing will come.  It does so
+ * again and again, with pauses of at most LATE_MOST, and reads its own part and LATE_PARTS others
+ * each time: with many ranks, all of them wait for the same few.
  */
 #define LATE_FIRST (50 * BEEST_MS)
 #define LATE_RANK (500 * BEEST_US)
 #define LATE_MOST BEEST_SECOND
+#define LATE_PARTS 2
 
 struct meeting {
 	struct beest_meeting *call;
@@ -212,7 +214,8 @@ static struct beest_missing missing_of(const struct meeting *m)
 /* 1: all have come by now.  Reading the list also sends what this rank has yet to say. */
 static int pass_read(struct meeting *m)
 {
-	int ret = beest_tally_read(&m->pass, &m->pass, beest_meeting_deadline(m->call));
+	int ret = beest_tally_read(&m->pass, &m->pass, SIZE_MAX,
+				   beest_meeting_deadline(m->call));
 
 	return ret < 0 ? ret : beest_tally_is_complete(&m->pass);
 }
@@ -245,8 +248,8 @@ static int missing_judge(struct meeting *m)
 	return beest_fail(-ret, "%s", sentence);
 }
 
-/* Reads all parts that lack a rank. */
-static int lacking_read(struct meeting *m)
+/* Reads parts that lack a rank. */
+static int lacking_read(struct meeting *m, size_t most)
 {
 	const struct beest_missing missing = missing_of(m);
 	const int64_t deadline = beest_meeting_deadline(m->call);
@@ -255,9 +258,9 @@ static int lacking_read(struct meeting *m)
 	if (missing.tally->part_count == 1)
 		return 0;
 	if (calls_roll(m))
-		ret = beest_tally_read(&m->roll, missing.tally, deadline);
+		ret = beest_tally_read(&m->roll, missing.tally, most, deadline);
 	if (ret == 0 && m->pass.parts)
-		ret = beest_tally_read(&m->pass, &m->pass, deadline);
+		ret = beest_tally_read(&m->pass, &m->pass, most, deadline);
 
 	return ret;
 }
@@ -265,11 +268,8 @@ static int lacking_read(struct meeting *m)
 static void missing_report(struct meeting *m)
 {
 	const struct beest_missing missing = missing_of(m);
-	int64_t now = beest_clock_now();
 
-	if (!m->call->progress || now < m->report_at)
-		return;
-	m->report_at = now + BEEST_SECOND;
+	m->report_at = beest_clock_now() + BEEST_SECOND;
 	beest_missing_report(&missing, m->call->progress, m->call->data);
 }
 
@@ -279,13 +279,16 @@ static int late_each(struct meeting *m)
 	struct beest_meeting_state *state = m->state;
 	int64_t now = beest_clock_now(), elapsed = now - state->began_at;
 	int64_t after = LATE_FIRST + (int64_t)m->call->ranks->count * LATE_RANK;
+	bool reports = m->call->progress && now >= m->report_at;
 	int ret;
 
-	if (now < state->began_at + after || now < state->due_at)
+	if (!reports && (now < BEEST_MAX(state->began_at, missing_of(m).tally->moved_at) + after ||
+			 now < state->due_at))
 		return 0;
 	state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, after), LATE_MOST);
-	ret = lacking_read(m);
-	missing_report(m);
+	ret = lacking_read(m, reports ? SIZE_MAX : LATE_PARTS);
+	if (reports && ret == 0)
+		missing_report(m);
 	if (ret == 0 && !calls_roll(m) && !beest_tally_is_complete(&m->pass))
 		ret = missing_judge(m);
 
@@ -376,7 +379,7 @@ static int meeting_expired(struct meeting *m)
 {
 	struct beest_missing missing = missing_of(m);
 	const struct beest_limit *limit = m->call->limit;
-	int ret = lacking_read(m);
+	int ret = lacking_read(m, SIZE_MAX);
 
 	if (ret < 0)
 		return ret;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/text.h"
@@ -87,6 +88,7 @@ int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place 
 	tally->place = *place;
 	tally->own = position_of(place);
 	tally->part_count = parts_of(place->ranks);
+	tally->turn = tally->own / PART;
 	ret = beest_tally_placed_as(place, tally->placed_as);
 	if (ret == 0)
 		ret = top_key(place, tally->top_key);
@@ -476,6 +478,7 @@ static void part_settle(const struct reading *reading)
 	part->digest = part_digest(reading);
 	part->heard = part->named;
 	part->round = tally->round;
+	part->read = true;
 	if (number != tally->own / PART)
 		return;
 	tally->said = tally->states[tally->own] == BEEST_TALLY_CAME && tally->own_is_last;
@@ -535,8 +538,11 @@ static int see_top(void *data, const struct beest_kv_value *value)
 		.tally = tally, .key = tally->top_key,
 		.end = tally->part_count == 1 ? part_limit(tally, 0) : 0,
 	};
-	const size_t kept = top_keep(tally, value);
+	const size_t before = tally->top_size, kept = top_keep(tally, value);
 	int ret = 0;
+
+	if (!tally->moved_at || kept != before || tally->top_size != before)
+		tally->moved_at = beest_clock_now();
 
 	if (!kept)
 		reading_reset(&reading);
@@ -625,15 +631,21 @@ static bool part_lacks(const struct beest_tally *tally, size_t i)
 	return !part->digest || (tally->place.run && !tally->place.pass && tally->part_count > 1);
 }
 
-int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
+int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other, size_t most,
 		     int64_t deadline)
 {
+	const size_t own = tally->own / PART, begin = tally->turn;
 	bool wanted[tally->part_count];
-	size_t i;
+	size_t i, step, count = 0;
 
-	for (i = 0; i < tally->part_count; i++)
-		wanted[i] = part_lacks(tally, i) || part_lacks(other, i) ||
-			    (tally->marks && i == tally->own / PART);
+	memset(wanted, 0, sizeof(wanted));
+	for (step = 0; step < tally->part_count && count < most; step++) {
+		i = (begin + step) % tally->part_count;
+		wanted[i] = part_lacks(tally, i) || part_lacks(other, i);
+		count += wanted[i];
+		tally->turn = i + 1;
+	}
+	wanted[own] |= tally->marks || part_lacks(tally, own);
 
 	return parts_read(tally, wanted, deadline);
 }

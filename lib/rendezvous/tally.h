@@ -44,6 +44,7 @@ struct beest_tally_part {
 	uint64_t named;			/* what the head says */
 	uint64_t heard;			/* what the head said when the part was read last */
 	uint32_t round;			/* ... and the round that it was in */
+	bool read;			/* it was read at all, so its ranks are known */
 };
 
 struct beest_tally {
@@ -67,6 +68,8 @@ struct beest_tally {
 
 	uint8_t *top;			/* the head, or the only part, as read last: mostly it grows */
 	size_t top_size;
+	int64_t moved_at;		/* when it last changed */
+	size_t turn;			/* the part to read next, of those that lack a rank */
 	size_t own_size;		/* of the part of this rank, as read last */
 	size_t last;			/* the position of the rank whose entry came last in a part */
 	bool own_is_last;		/* of this rank's entries, the last is what it says now */
@@ -160,8 +163,11 @@ int beest_tally_check(const struct beest_tally *tally);
 /* Are all ranks there, and did this one name the last part?  Never true of a list in one part. */
 bool beest_tally_is_last(const struct beest_tally *tally);
 
-/* Reads all parts in which a rank is missing, here or in the @other tally of the same ranks. */
-int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
+/*
+ * Reads the part of this rank, and up to @most others in turn, if a rank is missing there, here or
+ * in the @other tally of the same ranks.
+ */
+int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other, size_t most,
 		     int64_t deadline);
 
 /* Is rank number @i there? */
