@@ -325,7 +325,7 @@ static const struct reader {
 #define QP_READER (&readers[1])
 
 /* An entry of rank 1 in the list of the roll call. */
-static const struct reader meeting = { meet, "barrier", "-/-/0", 'b', 13 + 8, false };
+static const struct reader meeting = { meet, "barrier", "-/-/0", 'b', 17 + 8, false };
 
 /* The presence of rank 1, which fetch_mr() reads as well. */
 static const struct reader presence = { NULL, "rank", "1", 'r', 36, false };

@@ -443,6 +443,7 @@ static void the_pages_own_examples_can_be_read(void **state)
 	number_is("barrier/-/-/0", "entries", 2);
 	field_is("barrier/-/-/0#1", "incarnation", "000102030405060708090a0b0c0d0e0f");
 	field_is("barrier/-/-/0#2", "incarnation", "101112131415161718191a1b1c1d1e1f");
+	number_is("barrier/-/-/0#2", "round", 0);
 	bytes_are("barrier/-/-/0#2", "more", &all, sizeof(all));
 	number_is("barrier/21985a11afa13b29/-/0/0#1", "digest", 0x21985a11afa13b29);
 }

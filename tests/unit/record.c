@@ -143,10 +143,10 @@ static const struct vector {
 	  "05" "6e6f646531" "08" "6d6c78355f303a31" "00" "9ab74649" },
 	{ "hb1/demo/barrier/-/-/0", BEEST_KIND_BARRIER, body_of_mark,
 	  "4842520162" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
-	  "01" "00000000" "0000000000000000" "e6f09b190519daa4" "0e78bd14" },
+	  "01" "00000000" "00000000" "0000000000000000" "e6f09b190519daa4" "1dd51cbd" },
 	{ "hb1/demo/barrier/21985a11afa13b29/-/0/0", BEEST_KIND_BARRIER, body_of_pass,
 	  "4842520162" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
-	  "01" "00000000" "21985a11afa13b29" "0d2e9a73" },
+	  "01" "00000000" "00000000" "21985a11afa13b29" "b2304e6d" },
 };
 
 #define VECTOR_MAX 160
@@ -884,7 +884,8 @@ static void lying_lengths_are_refused(void **state)
 static void barriers_come_back(void **state)
 {
 	struct beest_barrier_body out, in = {
-		.word = UINT8_MAX, .part = UINT32_MAX - 1, .roll = UINT64_MAX - 2,
+		.word = UINT8_MAX, .part = UINT32_MAX - 1, .round = UINT32_MAX - 3,
+		.roll = UINT64_MAX - 2,
 	};
 	uint8_t bytes[BEEST_BODY_MAX];
 	struct beest_record record = { .body = bytes };
@@ -895,6 +896,7 @@ static void barriers_come_back(void **state)
 	assert_int_equal(beest_record_barrier_decode(&record, &out), 0);
 	assert_int_equal(out.word, in.word);
 	assert_int_equal(out.part, in.part);
+	assert_int_equal(out.round, in.round);
 	assert_true(out.roll == in.roll);
 }
 
