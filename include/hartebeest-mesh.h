@@ -116,8 +116,7 @@ struct hartebeest_mesh_stats {
  * (ranks differ in @attr, a peer does not name this rank, or ports differ in RoCE
  * version, partition and so on), -ETIMEDOUT (the sentence names the missing ranks),
  * -EMSGSIZE (the server takes only short values), -ECONNABORTED (a rank said
- * that it failed), -ESHUTDOWN (a rank left before it was connected), -ESTALE (a rank was
- * started again, but others have finished without its new process), or the errno of a
+ * that it failed), -ESHUTDOWN (a rank left before it was connected), or the errno of a
  * verbs call, of the server, of gather() or of refill().
  *
  * Since: 0.1
