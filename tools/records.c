@@ -405,7 +405,7 @@ static void add_strangers(struct beest_text *text, const struct beest_entry_read
 static void add_meeting(struct beest_text *text, const struct records *records,
 			const struct records_record *record)
 {
-	size_t counts[BEEST_BARRIER_REFUSES + 1] = { 0 };
+	size_t counts[BEEST_BARRIER_GIVES_UP + 1] = { 0 };
 	struct beest_entry_reader reader;
 	struct beest_barrier_body body;
 	struct beest_record entry;
@@ -426,6 +426,9 @@ static void add_meeting(struct beest_text *text, const struct records *records,
 		beest_text_add(text, "; %zu have passed", counts[BEEST_BARRIER_PASSED]);
 	if (counts[BEEST_BARRIER_REFUSES])
 		beest_text_add(text, "; newcomers are refused");
+	if (counts[BEEST_BARRIER_GIVES_UP])
+		beest_text_add(text, "; %zu have given this roll up",
+			       counts[BEEST_BARRIER_GIVES_UP]);
 	add_strangers(text, &reader);
 }
 
