@@ -1226,10 +1226,7 @@ static bool is_missing(struct rank *rank, int step)
 	       (thread_at(rank, step)->step == step && has_just_come(rank, step));
 }
 
-/*
- * A rank that comes shortly before the limit of others leaves them no time to notice; not even a
- * second is enough if it dies as the taker.
- */
+/* A rank that comes shortly before the limit of others leaves them no time to notice. */
 static bool somebody_just_came(void)
 {
 	int i;
@@ -1312,7 +1309,8 @@ static int run_barrier(struct rank *rank, const struct step *step)
 	if (ret == 0)
 		all_have_entered(rank);
 	if (ret == 0 && plan.twins)
-		twins_note(rank, party[slot_of(rank)].hb->roll.marks, BEEST_INCARNATION_SIZE + sizeof(uint64_t));
+		twins_note(rank, party[slot_of(rank)].hb->roll.marks,
+			   BEEST_INCARNATION_SIZE + sizeof(uint64_t));
 	return ret;
 }
 
@@ -1980,10 +1978,10 @@ static const struct left_row {
 	bool at_first, later;
 } left_rows[] = {
 	{ "/rank/servers", false, false }, { "/rank/", true, false }, { "/mr/", false, false },
-	{ "/qp/", true, false }, { "/taker", false, false }, { "/failed", false, false },
-	{ "/barrier/", true, true }, { "/msg/s", true, true }, { "/epoch", true, true },
-	{ "/news", true, true }, { "/count", true, true }, { "/list", true, true },
-	{ "/service/", true, false }, { "/starts/", true, false }, { "/", false, false },
+	{ "/qp/", true, false }, { "/failed", false, false }, { "/barrier/", true, true },
+	{ "/msg/s", true, true }, { "/epoch", true, true }, { "/news", true, true },
+	{ "/count", true, true }, { "/list", true, true }, { "/service/", true, false },
+	{ "/starts/", true, false }, { "/", false, false },
 };
 
 static void left_judge(const char *key, const void *value, size_t size, void *later)
