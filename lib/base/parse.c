@@ -255,8 +255,13 @@ void beest_parse_ids_free(struct beest_ids *ids)
 
 int beest_parse_ids_position(const struct beest_ids *ids, int id)
 {
+	const int *found;
+
+	/* The ids of most jobs are in a row from 0 on. */
+	if (id >= 0 && (size_t)id < ids->count && ids->id[id] == id)
+		return id;
 	/* bsearch(3) does not accept NULL */
-	const int *found = ids->count ? bsearch(&id, ids->id, ids->count, sizeof(int),
+	found = ids->count ? bsearch(&id, ids->id, ids->count, sizeof(int),
 						compare_ids) : NULL;
 
 	return found ? (int)(found - ids->id) : -1;

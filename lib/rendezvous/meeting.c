@@ -190,6 +190,8 @@ static int roll_decide(struct meeting *m)
 	if (!m->roll.said || !beest_tally_is_complete(&m->roll))
 		return 0;
 	digest = beest_tally_digest(&m->roll);
+	/* Once it knows the roll, this rank looks for an heir only if those who do are late. */
+	m->roll.rests = digest == known;
 	if (digest == known)
 		return beest_tally_has_given_up(&m->pass) ? pass_begin(m, known) : 0;
 	if (!known || beest_tally_has_given_up(&m->pass))
@@ -286,6 +288,7 @@ static int late_each(struct meeting *m)
 			 now < state->due_at))
 		return 0;
 	state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, after), LATE_MOST);
+	m->gets[0].got = false;
 	ret = lacking_read(m, reports ? SIZE_MAX : LATE_PARTS);
 	if (reports && ret == 0)
 		missing_report(m);

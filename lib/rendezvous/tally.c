@@ -554,7 +554,7 @@ static int see_top(void *data, const struct beest_kv_value *value)
 		part_settle(&reading);
 	}
 
-	return ret;
+	return ret < 0 ? ret : tally->rests;
 }
 
 /* Until the entry of this rank is there, which may complete its part. */
@@ -650,21 +650,25 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 	return parts_read(tally, wanted, deadline);
 }
 
-/* A server that does not answer is left for the wait to report. */
+/*
+ * Many parts are read at once when half of all can be, and when all can be: a look for each would
+ * cost more.  A server that does not answer is left for the wait to report.
+ */
 int beest_tally_each(struct beest_tally *tally, int64_t deadline)
 {
-	bool wanted[tally->part_count], any = false;
+	bool wanted[tally->part_count];
 	const struct beest_tally_part *part;
-	size_t i;
+	size_t i, count = 0, named = 0;
 	int ret = 0;
 
 	for (i = 0; i < tally->part_count; i++) {
 		part = &tally->parts[i];
 		wanted[i] = tally->marks && part->named && part->named != part->heard &&
 			    part->named != part->digest;
-		any |= wanted[i];
+		count += wanted[i];
+		named += part->named || part->digest;
 	}
-	if (any)
+	if (count && (named == tally->part_count || 2 * count >= tally->part_count))
 		ret = parts_read(tally, wanted, deadline);
 	if (ret < 0)
 		return beest_kv_transient(ret) ? 0 : ret;
@@ -849,10 +853,17 @@ uint64_t beest_tally_digest(const struct beest_tally *tally)
 
 size_t beest_tally_count(const struct beest_tally *tally)
 {
-	size_t i, count = 0;
+	const struct beest_tally_part *part;
+	size_t i, k, count = 0;
 
-	for (i = 0; i < tally->place.ranks->count; i++)
-		count += beest_tally_is_here(tally, i);
+	for (i = 0; i < tally->part_count; i++) {
+		part = &tally->parts[i];
+		if (part->digest || part->named)
+			count += part_limit(tally, i) - i * PART;
+		else if (part->read)
+			for (k = i * PART; k < part_limit(tally, i); k++)
+				count += tally->states[k] == BEEST_TALLY_CAME;
+	}
 
 	return count;
 }

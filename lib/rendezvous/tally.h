@@ -83,6 +83,7 @@ struct beest_tally {
 	uint32_t round;
 	uint32_t given_up;		/* how often this rank did, in time */
 	uint32_t gives_up;		/* that number when it has; 0: it does not */
+	bool rests;			/* nothing of it matters but what comes when all is late */
 	bool named_last;		/* this rank has named the part that was named last */
 	bool refused;			/* a list names this process as one that came too late */
 	int stranger;			/* the error of an entry of another secret or version; 0: none */
