@@ -40,7 +40,7 @@ struct beest_meeting {
 	const char *noun;		/* of what it names; NULL: "barrier" */
 	const struct beest_limit *limit;
 	struct beest_meeting_state *state;
-	size_t blob_size;		/* what each rank brings, behind the incarnation in its mark */
+	size_t blob_size;		/* of what each rank brings, behind its incarnation */
 	const uint8_t *marks;		/* of all ranks, from the roll passed last; NULL: none */
 
 	/* of a roll call */

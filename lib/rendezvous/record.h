@@ -134,8 +134,8 @@ struct beest_rank_body {
 /* What an entry in a list of those who meet says; some have more bytes behind the body. */
 enum beest_barrier_word {
 	BEEST_BARRIER_COMES = 1,	/* its author has come; more: what it brings */
-	BEEST_BARRIER_PASSED = 2,	/* it has passed with that roll, and has yet to come again */
-	BEEST_BARRIER_FULL = 3,		/* in the head of a list: all ranks of that part are there */
+	BEEST_BARRIER_PASSED = 2,	/* it has passed with that roll, and not come again */
+	BEEST_BARRIER_FULL = 3,		/* in the head of a list: all ranks of a part are there */
 	BEEST_BARRIER_REFUSES = 4,	/* more: incarnations of processes that came too late */
 	BEEST_BARRIER_GIVES_UP = 5,	/* its author takes another roll: a new round begins */
 };

@@ -298,7 +298,7 @@ static bool is_own(const struct beest_tally *tally, const struct beest_record *r
 struct reading {
 	struct beest_tally *tally;
 	const char *key;
-	size_t first, end;		/* positions of the part's ranks; the same: it is the head */
+	size_t first, end;		/* positions of the part's ranks; both 0: it is the head */
 };
 
 static void take_comes(const struct reading *reading, size_t i, const struct beest_record *record,
@@ -483,9 +483,9 @@ static void part_settle(const struct reading *reading)
 		return;
 	tally->said = tally->states[tally->own] == BEEST_TALLY_CAME && tally->own_is_last;
 	tally->completes = tally->said && part->digest && tally->last == tally->own;
-	/* An entry that was stored and is not there, or behind which another's came, is said anew. */
-	if (!tally->said && !tally->gives_up && beest_lease_is(tally->registry->leases, reading->key,
-					   BEEST_LEASE_SETTLED))
+	/* Says it anew if it was stored and is not there, or another's came behind it. */
+	if (!tally->said && !tally->gives_up &&
+	    beest_lease_is(tally->registry->leases, reading->key, BEEST_LEASE_SETTLED))
 		beest_lease_insist(tally->registry->leases, reading->key);
 }
 
@@ -493,7 +493,8 @@ static int part_read(struct beest_tally *tally, size_t number, const char *key,
 		     const struct beest_kv_value *value)
 {
 	const struct reading reading = {
-		.tally = tally, .key = key, .first = number * PART, .end = part_limit(tally, number),
+		.tally = tally, .key = key, .first = number * PART,
+		.end = part_limit(tally, number),
 	};
 	int ret;
 

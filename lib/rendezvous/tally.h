@@ -5,8 +5,8 @@
  * Owns the keys of such a list, what its entries say, and what was read of them.  The list of
  * many ranks is in parts, so that an append copies little and a look reads little.  Then one more
  * list, the head, names the parts in which all ranks are there: the rank whose entry completes a
- * part names it, and all others read the head alone.  What the head says of a part only tells
- * when to read it.  A list of few ranks is one part, without a head.
+ * part names it, and all others read the head alone.  In a roll call, it only tells when to read a
+ * part.  A list of few ranks is one part, without a head.
  *
  * Each entry is a lease, so it stays until its context has said something else there.
  *
@@ -52,29 +52,35 @@ struct beest_tally {
 	struct beest_tally_place place;
 	size_t own;			/* the position of this rank */
 	size_t server;
-	char top_key[BEEST_KEY_MAX + 1];	/* the head, or the only part */
-	char own_key[BEEST_KEY_MAX + 1];	/* the part of this rank */
-	char placed_as[BEEST_KEY_MAX + 1];	/* chooses the server of all its keys */
-	size_t part_count;
-	struct beest_tally_part *parts;
-	uint8_t *states;		/* of each rank: enum beest_tally_state */
+	char placed_as[BEEST_KEY_MAX + 1];	/* the key that chooses it */
+	char own_key[BEEST_KEY_MAX + 1];	/* of the part of this rank */
+	char top_key[BEEST_KEY_MAX + 1];	/* of the head, or of the only part */
 
-	/* Of a roll call: the marks of all ranks, each an incarnation and what it brings. */
-	uint8_t *marks;
+	/* Of a roll call. */
+	uint8_t *marks;			/* of each rank: its incarnation, and what it brings */
 	size_t mark_size;
-	const uint8_t *former;		/* marks that were passed with, and count no more; or NULL */
 	const void *blob;		/* what this rank brings */
+	const uint8_t *former;		/* marks passed with before, which do not count; or NULL */
 	uint64_t passed;		/* a roll with which some rank says that it has passed */
 
-	uint8_t *top;			/* the head, or the only part, as read last: mostly it grows */
+	/* What was read. */
+	uint8_t *states;		/* of each rank: enum beest_tally_state */
+	struct beest_tally_part *parts;
+	size_t part_count, own_size;	/* own_size: the bytes of the part of this rank */
+	uint8_t *top;			/* the head, or the only part: mostly it only grows */
 	size_t top_size;
-	int64_t moved_at;		/* when it last changed */
+	int64_t moved_at;		/* when the top last changed */
 	size_t turn;			/* the part to read next, of those that lack a rank */
-	size_t own_size;		/* of the part of this rank, as read last */
-	size_t last;			/* the position of the rank whose entry came last in a part */
+	size_t last;			/* position of the rank whose entry came last in a part */
 	bool own_is_last;		/* of this rank's entries, the last is what it says now */
-	bool said;			/* this rank's entry was seen behind all others of its rank */
+	bool said;			/* ... and counts, behind all others of its rank */
 	bool completes;			/* ... and behind those of all others of its part */
+	bool named_last;		/* this rank has named the part that was named last */
+	bool refused;			/* the list names this process as one that came too late */
+	bool rests;			/* it need not be read, unless others are late */
+	int stranger;			/* error of an entry of another secret or version; or 0 */
+	char why[160];			/* its sentence */
+
 	/*
 	 * Of the list by which ranks say that they know a roll.  If one gives that roll up before
 	 * all have said so, a new round begins, in which all have to say so again.  So all find
@@ -83,11 +89,6 @@ struct beest_tally {
 	uint32_t round;
 	uint32_t given_up;		/* how often this rank did, in time */
 	uint32_t gives_up;		/* that number when it has; 0: it does not */
-	bool rests;			/* nothing of it matters but what comes when all is late */
-	bool named_last;		/* this rank has named the part that was named last */
-	bool refused;			/* a list names this process as one that came too late */
-	int stranger;			/* the error of an entry of another secret or version; 0: none */
-	char why[160];			/* its sentence */
 };
 
 /* The key of that place which ends in @last.  -EINVAL, -ENAMETOOLONG. */
