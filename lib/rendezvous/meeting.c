@@ -37,6 +37,7 @@ struct meeting {
 	uint64_t prepared;		/* the roll for which this rank has done so; 0: none */
 	int64_t began;			/* this call */
 	int64_t report_at;		/* when to report the missing ranks next */
+	int64_t roll_at;		/* when to look for heirs next */
 };
 
 int64_t beest_meeting_deadline(const struct beest_meeting *call)
@@ -55,6 +56,11 @@ struct beest_tally_place beest_meeting_place(const struct beest_meeting *call, u
 static bool calls_roll(const struct meeting *m)
 {
 	return !m->call->run;
+}
+
+static int64_t late_after(const struct meeting *m)
+{
+	return LATE_FIRST + (int64_t)m->call->ranks->count * LATE_RANK;
 }
 
 /* ---------------------------------------------------------------------- the lists --- */
@@ -154,6 +160,7 @@ static int roll_follow(struct meeting *m, uint64_t digest)
 		return ret == -EAGAIN ? 0 : ret;
 	}
 	m->state->roll = digest;
+	m->roll_at = beest_clock_now() + late_after(m);
 
 	return pass_begin(m, digest);
 }
@@ -190,7 +197,6 @@ static int roll_decide(struct meeting *m)
 	if (!m->roll.said || !beest_tally_is_complete(&m->roll))
 		return 0;
 	digest = beest_tally_digest(&m->roll);
-	/* Once it knows the roll, this rank looks for an heir only if those who do are late. */
 	m->roll.rests = digest == known;
 	if (digest == known)
 		return beest_tally_has_given_up(&m->pass) ? pass_begin(m, known) : 0;
@@ -275,12 +281,23 @@ static void missing_report(struct meeting *m)
 	beest_missing_report(&missing, m->call->progress, m->call->data);
 }
 
+/* A rank that knows the roll looks now and then whether there is an heir. */
+static void roll_look(struct meeting *m)
+{
+	int64_t now = beest_clock_now();
+
+	if (!m->roll.rests || now < m->roll_at)
+		return;
+	m->roll_at = now + late_after(m);
+	m->gets[0].got = false;
+}
+
 /* A server that does not answer is left for the wait: further looks would prolong the call. */
 static int late_each(struct meeting *m)
 {
 	struct beest_meeting_state *state = m->state;
 	int64_t now = beest_clock_now(), elapsed = now - state->began_at;
-	int64_t after = LATE_FIRST + (int64_t)m->call->ranks->count * LATE_RANK;
+	const int64_t after = late_after(m);
 	bool reports = m->call->progress && now >= m->report_at;
 	int ret;
 
@@ -288,7 +305,6 @@ static int late_each(struct meeting *m)
 			 now < state->due_at))
 		return 0;
 	state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, after), LATE_MOST);
-	m->gets[0].got = false;
 	ret = lacking_read(m, reports ? SIZE_MAX : LATE_PARTS);
 	if (reports && ret == 0)
 		missing_report(m);
@@ -337,6 +353,7 @@ static int meeting_each(void *data)
 		m->call->waits(m->call->data);
 	if (m->wait.failing)
 		return 0;
+	roll_look(m);
 	ret = late = late_each(m);
 	if (ret >= 0)
 		ret = beest_tally_check(calls_roll(m) && !m->state->roll ? &m->roll : &m->pass);

@@ -77,7 +77,7 @@ struct beest_tally {
 	bool completes;			/* ... and behind those of all others of its part */
 	bool named_last;		/* this rank has named the part that was named last */
 	bool refused;			/* the list names this process as one that came too late */
-	bool rests;			/* it need not be read, unless others are late */
+	bool rests;			/* it need not be read in each look */
 	int stranger;			/* error of an entry of another secret or version; or 0 */
 	char why[160];			/* its sentence */
 

@@ -748,13 +748,28 @@ static void once_and_never(void **state)
 	assert_non_null(strstr(party[0].error, "'nosuch'"));
 }
 
+static bool late_one_came;
+
 static void connect_late(void *data)
 {
 	crew_pass(BEEST_SECOND);
+	late_one_came = true;
 	party_connect(data);
 }
 
-/* Two processes use one key: the one that the peer does not choose learns why. */
+static int64_t hold_party_0(const struct beest_kv *kv)
+{
+	bool holds = late_one_came && kv == party_kv(&party[0]);
+
+	late_one_came &= !holds;
+
+	return holds ? 100 * BEEST_MS : 0;
+}
+
+/*
+ * Two processes use one key: the one that the peer does not choose learns why.  That is the one that
+ * is held up when the peer comes.
+ */
 static void one_key_of_two(void **state)
 {
 	int i;
@@ -769,7 +784,9 @@ static void one_key_of_two(void **state)
 	crew_start(party_connect, &party[0]);
 	crew_start(party_connect, &party[2]);
 	crew_start(connect_late, &party[1]);
+	fake_kv.hold = hold_party_0;
 	registry_run();
+	fake_kv.hold = NULL;
 	assert_int_equal(party[0].ret, -ETIMEDOUT);
 	assert_non_null(strstr(party[0].error, "; another process publishes its own record under "
 			       "key hb1/job/qp/0/1, too; server "));
