@@ -1602,6 +1602,47 @@ static void repair_start(int size, bool scattered)
 		came(i);
 }
 
+static size_t list_size(const char *last)
+{
+	char key[64];
+	size_t size = 0;
+
+	snprintf(key, sizeof(key), "hb1/job/barrier/-/mesh/m/%s", last);
+
+	return fake_kv_get(fake_kv_server("a:1"), key, &size) ? size : 0;
+}
+
+/* Nobody is replaced, but each repair appends: the lists are shortened before they are long. */
+static void repaired_many_times(void **state)
+{
+	static const struct {
+		int size, times;
+		const char *last;
+		size_t most;		/* bytes, which a look reads */
+	} rows[] = {
+		{ 4, 100, "0", 32 * 1024 }, { 40, 40, "0", 32 * 1024 }, { 40, 40, "1", 32 * 1024 },
+		{ 40, 80, "head", 8 * 1024 },
+	};
+	size_t i, size, most, times_shorter;
+	int n;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		repair_start(rows[i].size, false);
+		repair_replace(0, 0);
+		for (n = 0, most = times_shorter = 0; n < rows[i].times; n++) {
+			size = list_size(rows[i].last);
+			repair_go();
+			assert_repaired(0);
+			most = BEEST_MAX(most, list_size(rows[i].last));
+			times_shorter += list_size(rows[i].last) < size;
+		}
+		assert_in_range(most, 1, rows[i].most);
+		assert_true(times_shorter > 0);
+		drop();
+	}
+}
+
 static void repaired(void **state)
 {
 	static const int all[] = { 4, 20 };
@@ -2368,6 +2409,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_know_behind_an_heir, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
+		cmocka_unit_test_setup_teardown(repaired_many_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_by_several_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_newcomer_whom_nobody_repairs_for, setup,
