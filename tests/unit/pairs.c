@@ -767,8 +767,8 @@ static int64_t hold_party_0(const struct beest_kv *kv)
 }
 
 /*
- * Two processes use one key: the one that the peer does not choose learns why.  That is the one that
- * is held up when the peer comes.
+ * Two processes use one key: the one that the peer does not choose learns why.  That is the one
+ * that is held up when the peer comes.
  */
 static void one_key_of_two(void **state)
 {
