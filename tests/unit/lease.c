@@ -264,7 +264,8 @@ static void look_answer(enum beest_record_kind kind, char answer)
 		plan.writes[plan.write_count - 1].ret = -EMSGSIZE;
 		beest_lease_done(leases, &plan, 0, true, values, number);
 	}
-	plan.writes[plan.write_count - 1].done = answer == '$';
+	if (plan.write_count)
+		plan.writes[plan.write_count - 1].done = answer == '$';
 	beest_lease_done(leases, &plan, strchr("!#", answer) ? -EHOSTDOWN :
 			 answer == '$' ? -ENODATA : 0, !strchr("~!#", answer), values, number);
 }
