@@ -353,6 +353,18 @@ static void restart_before_answers(const struct kv_stage *stage)
 	assert_int_equal(writes[0].ret, 0);
 }
 
+/* A server that has no processor for a second counts as silent: these writes may be repeated. */
+static int ask_again(const struct kv_stage *stage, struct beest_kv_write *writes, size_t count,
+		     const char *const *keys)
+{
+	int ret, tries = 0;
+
+	do
+		ret = ask(stage, 0, writes, count, keys);
+	while (ret == -EHOSTDOWN && ++tries < 60);
+	return ret;
+}
+
 static void many_writes(const struct kv_stage *stage)
 {
 	enum { MANY = 1000 };
@@ -368,12 +380,12 @@ static void many_writes(const struct kv_stage *stage)
 		keys[i][sprintf(keys[i], "%zu/", i)] = 'k';
 		writes[i] = (struct beest_kv_write)SET(keys[i], value);
 	}
-	assert_int_equal(ask(stage, 0, writes, MANY, asked), 0);
+	assert_int_equal(ask_again(stage, writes, MANY, asked), 0);
 	for (i = 1; i <= 3; i++)
 		value_is(i, value);
 	for (i = 0; i < MANY; i++)
 		writes[i] = (struct beest_kv_write)DELETE(keys[i]);
-	assert_int_equal(ask(stage, 0, writes, MANY, asked), 0);
+	assert_int_equal(ask_again(stage, writes, MANY, asked), 0);
 	for (i = 1; i <= 3; i++)
 		value_is(i, NULL);
 }
