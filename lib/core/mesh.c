@@ -135,6 +135,7 @@ static void mesh_dispose(struct beest_node *node)
 	free(mesh->ranks.id);
 	free(mesh->blob);
 	free(mesh->list);
+	free(mesh->row);
 	free(mesh->marks);
 	free(mesh->complete_marks);
 }

@@ -46,6 +46,7 @@ struct hartebeest_mesh {
 	size_t list_size;
 	uint64_t row_roll;		/* the roll for which this rank waits for its row, ... */
 	int64_t row_until;		/* ... until then */
+	uint8_t *row;			/* NULL: it has not come */
 
 	uint8_t *marks;			/* of all ranks, as connected; NULL: not yet */
 	uint8_t *complete_marks;	/* as of the last complete roll; NULL: the same as marks */

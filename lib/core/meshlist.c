@@ -17,7 +17,7 @@
 
 /* A rank reads lists if its row has not come PATIENCE, and PATIENCE_RANK for each rank, later. */
 #define PATIENCE (50 * BEEST_MS)
-#define PATIENCE_RANK BEEST_MS
+#define PATIENCE_RANK (4 * BEEST_MS)
 
 /* Seconds that a row lives.  A rank that comes later reads lists. */
 #define ROW_TTL 60
@@ -216,49 +216,58 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_meetin
 	beest_meshmark_forget(&all);
 }
 
-/* 1: took the row of this rank; 0: there is none for this roll. */
-static int row_fetch(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
-		     uint64_t digest, struct beest_newcomers *new)
+/* Reads the row of this rank, if there is one for the roll that it waits for. */
+static void row_fetch(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting)
 {
-	const uint64_t wire = htobe64(digest);
+	const uint64_t wire = htobe64(mesh->row_roll);
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_want want = { .key = key };
 	struct beest_look look = {
 		.wants = &want, .count = 1, .deadline = beest_meeting_deadline(meeting),
 	};
 	struct beest_record record;
-	int ret;
 
-	ret = list_key(meeting, "row", mesh->rank, key);
-	if (ret == 0)
-		ret = server_find(meeting, &want.server);
-	if (ret < 0)
-		return ret;
-	ret = beest_look_take(meeting->registry, &look) == 0 &&
-	      want_decode(meeting, &want, &record) && record.size == row_bytes(mesh) &&
-	      memcmp(record.body, &wire, DIGEST_SIZE) == 0 &&
-	      beest_meshmark_row(mesh, new, record.body + DIGEST_SIZE);
+	if (list_key(meeting, "row", mesh->rank, key) < 0 ||
+	    server_find(meeting, &want.server) < 0)
+		return;
+	if (beest_look_take(meeting->registry, &look) == 0 &&
+	    want_decode(meeting, &want, &record) && record.size == row_bytes(mesh) &&
+	    memcmp(record.body, &wire, DIGEST_SIZE) == 0)
+		mesh->row = malloc(row_bytes(mesh));
+	if (mesh->row)
+		memcpy(mesh->row, record.body + DIGEST_SIZE, row_bytes(mesh) - DIGEST_SIZE);
 	beest_look_free(&want, 1);
+}
 
-	return ret;
+bool beest_meshlist_is_ready(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
+			     uint64_t digest)
+{
+	if (mesh->row_roll != digest || mesh->row)
+		return true;
+	row_fetch(mesh, meeting);
+
+	return mesh->row || beest_clock_now() >= mesh->row_until;
 }
 
 int beest_meshlist_fetch(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
 			 uint64_t digest, struct beest_newcomers *new)
 {
 	size_t count = lists_count(new);
-	int64_t now = beest_clock_now();
-	int ret;
 
 	if (!count)
 		return 1;
 	if (count <= LISTS_FEW || mesh->fabric.peers)
 		return lists_read(mesh, meeting, new);
-	ret = row_fetch(mesh, meeting, digest, new);
 	if (mesh->row_roll != digest) {
+		free(mesh->row);
+		mesh->row = NULL;
 		mesh->row_roll = digest;
-		mesh->row_until = now + PATIENCE + (int64_t)mesh->ranks.count * PATIENCE_RANK;
+		mesh->row_until = beest_clock_deadline(PATIENCE + (int64_t)mesh->ranks.count *
+						       PATIENCE_RANK);
+		row_fetch(mesh, meeting);
 	}
+	if (mesh->row)
+		return beest_meshmark_row(mesh, new, mesh->row);
 
-	return ret == 0 && now >= mesh->row_until ? lists_read(mesh, meeting, new) : ret;
+	return beest_clock_left(mesh->row_until) ? 0 : lists_read(mesh, meeting, new);
 }

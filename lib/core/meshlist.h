@@ -20,6 +20,13 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_meetin
 			 const uint8_t *marks, uint64_t digest);
 
 /*
+ * Is it worth another beest_meshlist_fetch()?  False: this rank still waits for its row of that
+ * roll.  Costs less than to find out who the newcomers are.
+ */
+bool beest_meshlist_is_ready(struct hartebeest_mesh *mesh, const struct beest_meeting *meeting,
+			     uint64_t digest);
+
+/*
  * Reads the numbers of all newcomers.  1: done; 0: some are not there yet; -EPROTO as from
  * beest_meshmark_list().
  */

@@ -106,6 +106,13 @@ static void meshroll_waits(void *data)
 	beest_meshphase_enter(mesh, &mesh->stats.wait);
 }
 
+static bool meshroll_ready(void *data, uint64_t digest)
+{
+	struct bringup *bringup = data;
+
+	return beest_meshlist_is_ready(bringup->mesh, &bringup->meeting, digest);
+}
+
 static void meshroll_last(void *data, const uint8_t *marks, uint64_t digest)
 {
 	struct bringup *bringup = data;
@@ -167,7 +174,8 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	meeting->state = &mesh->roll_state;
 	meeting->blob = mesh->blob;
 	meeting->take_roll = meshroll_take_roll;
-	meeting->last = mesh->list && !mesh->fabric.peers ? meshroll_last : NULL;
+	meeting->last = meshroll_last;
+	meeting->ready = meshroll_ready;
 	meeting->again = true;
 	meeting->waits = meshroll_waits;
 	meeting->progress = mesh->progress ? meshroll_progress : NULL;

@@ -147,9 +147,14 @@ static void pass_delete(struct meeting *m)
 static int roll_follow(struct meeting *m, uint64_t digest)
 {
 	const size_t size = m->call->ranks->count * m->roll.mark_size;
-	uint8_t *marks = malloc(size);
+	uint8_t *marks;
 	int ret;
 
+	/* All wait for one rank here, and must not keep the server from answering it. */
+	m->wait.expected = late_after(m);
+	if (m->call->ready && !m->call->ready(m->call->data, digest))
+		return 0;
+	marks = malloc(size);
 	if (!marks)
 		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks",
 				  m->call->ranks->count);

@@ -66,6 +66,8 @@ struct beest_meeting {
 	 * May be NULL.
 	 */
 	void (*last)(void *data, const uint8_t *marks, uint64_t digest);
+	/* May take_roll() succeed by now?  Saves a copy of the marks.  May be NULL: yes. */
+	bool (*ready)(void *data, uint64_t digest);
 	void *data;
 	uint64_t digest;		/* out: of the roll with which all have passed */
 	bool without;			/* out, if it failed: others may have passed without it */
