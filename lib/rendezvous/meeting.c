@@ -143,7 +143,7 @@ static void pass_delete(struct meeting *m)
 
 /* ----------------------------------------------------------------------- the roll --- */
 
-/* A rank that has said that it knows a roll gives this up before it takes another one. */
+/* Takes the roll that was read, and says so.  If it cannot be taken yet, each look tries again. */
 static int roll_follow(struct meeting *m, uint64_t digest)
 {
 	const size_t size = m->call->ranks->count * m->roll.mark_size;
@@ -187,7 +187,7 @@ static int roll_see(struct meeting *m)
 	return BEEST_MIN(ret, 0);
 }
 
-/* 1: this rank has passed. */
+/* 1: this rank has passed.  One that knows a roll gives it up before it takes another. */
 static int roll_decide(struct meeting *m)
 {
 	const uint64_t known = m->state->roll;
@@ -286,12 +286,12 @@ static void missing_report(struct meeting *m)
 	beest_missing_report(&missing, m->call->progress, m->call->data);
 }
 
-/* A rank that knows the roll looks now and then whether there is an heir. */
+/* A rank that knows the roll looks now and then whether there is an heir, and then in each look. */
 static void roll_look(struct meeting *m)
 {
 	int64_t now = beest_clock_now();
 
-	if (!m->roll.rests || now < m->roll_at)
+	if (m->roll.rests && now < m->roll_at)
 		return;
 	m->roll_at = now + late_after(m);
 	m->gets[0].got = false;
