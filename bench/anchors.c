@@ -98,7 +98,7 @@ static int learn(void *data, uint8_t *marks, uint64_t digest)
 	(void)digest;
 	for (peer = 0; peer < rank->pass->size; peer++)
 		memcpy(learnt(rank, peer), marks + (size_t)peer *
-		       (BEEST_INCARNATION_SIZE + BROUGHT) + BEEST_INCARNATION_SIZE, BROUGHT);
+		       (BEEST_MARK_HEAD + BROUGHT) + BEEST_MARK_HEAD, BROUGHT);
 	rank->end = bench_clock();
 	return -ECANCELED;
 }

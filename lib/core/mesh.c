@@ -256,7 +256,6 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 				  "and cannot be repaired", mesh->node.name);
 	/* Another generation gives the roll another digest, so no earlier list lets a rank pass. */
 	mesh->body.endpoint.generation++;
-	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 	memset(&mesh->roll_state, 0, sizeof(mesh->roll_state));
 	mesh->trouble.ret = 0;
 	memset(&mesh->stats, 0, sizeof(mesh->stats));
@@ -289,7 +288,7 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 		return false;
 
 	mark = mesh->marks + position * beest_meshmark_size(mesh);
-	beest_record_mesh_decode(mark + BEEST_INCARNATION_SIZE, mesh->blob_size, &body);
+	beest_record_mesh_decode(mark + BEEST_MARK_HEAD, mesh->blob_size, &body);
 	body.endpoint.qp_num = qp->remote.qp_num;
 	qp->remote = body.endpoint;
 	qp->remote.rank = mesh->ranks.id[position];
@@ -309,7 +308,7 @@ int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 				  index, rank);
 
 	return beest_record_mesh_region(mesh->marks + (size_t)position * beest_meshmark_size(mesh) +
-					BEEST_INCARNATION_SIZE, (size_t)index, region);
+					BEEST_MARK_HEAD, (size_t)index, region);
 }
 
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,

@@ -94,7 +94,7 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh)
 {
-	return BEEST_INCARNATION_SIZE + mesh->blob_size;
+	return BEEST_MARK_HEAD + mesh->blob_size;
 }
 
 int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form)
@@ -111,7 +111,7 @@ static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks,
 	const uint8_t *mark = marks + i * beest_meshmark_size(mesh);
 	int ret;
 
-	ret = beest_record_mesh_decode(mark + BEEST_INCARNATION_SIZE, mesh->blob_size, body);
+	ret = beest_record_mesh_decode(mark + BEEST_MARK_HEAD, mesh->blob_size, body);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "rank %d", mesh->ranks.id[i]);
 	memcpy(&body->endpoint.incarnation, mark, BEEST_INCARNATION_SIZE);
@@ -120,23 +120,15 @@ static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks,
 	return beest_meshmark_same(mesh, i, body->form);
 }
 
-/* Has rank number @i the same queue pairs in both?  A repair changes its generation only. */
+/* Is rank number @i the same in both?  A repair changes its generation only. */
 static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
 		     const uint8_t *now)
 {
 	const uint8_t *was = then + i * beest_meshmark_size(mesh);
 	const uint8_t *is = now + i * beest_meshmark_size(mesh);
-	struct beest_mesh_body a, b;
-
-	/* Enough for most of a thousand ranks. */
-	if (memcmp(was, is, beest_meshmark_size(mesh)) == 0)
-		return true;
 
 	return memcmp(was, is, BEEST_INCARNATION_SIZE) == 0 &&
-	       beest_record_mesh_decode(was + BEEST_INCARNATION_SIZE, mesh->blob_size, &a) == 0 &&
-	       beest_record_mesh_decode(is + BEEST_INCARNATION_SIZE, mesh->blob_size, &b) == 0 &&
-	       a.endpoint.qp_num == b.endpoint.qp_num && a.endpoint.psn == b.endpoint.psn &&
-	       a.list == b.list;
+	       memcmp(was + BEEST_MARK_HEAD, is + BEEST_MARK_HEAD, mesh->blob_size) == 0;
 }
 
 size_t beest_meshmark_complete(struct hartebeest_mesh *mesh)

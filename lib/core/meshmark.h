@@ -13,7 +13,7 @@
 /* Fills mesh->body, blob and list. */
 int beest_meshmark_make(struct hartebeest_mesh *mesh);
 
-/* The bytes of a mark, which is an incarnation and a blob. */
+/* The bytes of a mark: see tally.h. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 
 /* -EPROTO: rank number @i, whose mark has this @form, asks for a different mesh. */

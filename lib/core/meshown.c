@@ -97,7 +97,7 @@ static int marks_gather(struct hartebeest_mesh *mesh, const struct beest_incarna
 		return beest_fail(ENOMEM, "no memory for what %zu ranks bring", mesh->ranks.count);
 	own = *all + mesh->ranks.count * *step;
 	memcpy(own, incarnation, BEEST_INCARNATION_SIZE);
-	memcpy(own + BEEST_INCARNATION_SIZE, mesh->blob, mesh->blob_size);
+	memcpy(own + BEEST_MARK_HEAD, mesh->blob, mesh->blob_size);
 	if (mesh->list)
 		memcpy(own + beest_meshmark_size(mesh), mesh->list, mesh->list_size);
 	ret = mesh->gather(mesh->gather_data, own, *all, *step);

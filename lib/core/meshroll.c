@@ -173,6 +173,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 		meeting->marks = mesh->complete_marks;
 	meeting->state = &mesh->roll_state;
 	meeting->blob = mesh->blob;
+	meeting->generation = mesh->body.endpoint.generation;
 	meeting->take_roll = meshroll_take_roll;
 	meeting->last = meshroll_last;
 	meeting->ready = meshroll_ready;

@@ -113,7 +113,7 @@ static bool tags_are_same(const struct beest_meeting *meeting, const uint8_t *ma
 	size_t i;
 
 	for (i = 0; i < meeting->ranks->count; i++, marks += beest_meeting_mark_size(meeting))
-		if (memcmp(marks + BEEST_INCARNATION_SIZE, tag, TAG_SIZE) != 0)
+		if (memcmp(marks + BEEST_MARK_HEAD, tag, TAG_SIZE) != 0)
 			return false;
 
 	return true;

@@ -88,7 +88,7 @@ static int pass_come(struct meeting *m, uint64_t run)
 
 	m->began = beest_clock_now();
 
-	return ret < 0 ? ret : beest_tally_say(&m->pass, BEEST_BARRIER_COMES, run, NULL, 0);
+	return ret < 0 ? ret : beest_tally_say(&m->pass, BEEST_BARRIER_COMES, run);
 }
 
 /* The same after the first look. */
@@ -110,11 +110,10 @@ static int roll_come(struct meeting *m)
 	const struct beest_meeting_state *state = m->state;
 	int ret;
 
-	ret = beest_tally_start_roll(&m->roll, &place, m->call->blob, m->call->blob_size,
-				     m->call->marks);
+	ret = beest_tally_start_roll(&m->roll, &place, m->call->generation, m->call->blob,
+				     m->call->blob_size, m->call->marks);
 	if (ret == 0)
-		ret = beest_tally_say(&m->roll, BEEST_BARRIER_COMES, 0, m->call->blob,
-				      m->call->blob_size);
+		ret = beest_tally_say(&m->roll, BEEST_BARRIER_COMES, 0);
 	/* An earlier call of the same roll call may have come further. */
 	if (ret == 0 && state->roll)
 		ret = pass_come(m, state->roll);
@@ -427,7 +426,7 @@ static void meeting_finish(struct meeting *m, int ret)
 		m->call->digest = m->state->roll;
 		beest_tally_shorten(&m->roll);
 		if (m->call->again)
-			beest_tally_say(&m->roll, BEEST_BARRIER_PASSED, m->state->roll, NULL, 0);
+			beest_tally_say(&m->roll, BEEST_BARRIER_PASSED, m->state->roll);
 	}
 	if (ret == 0)
 		memset(m->state, 0, sizeof(*m->state));

@@ -40,11 +40,12 @@ struct beest_meeting {
 	const char *noun;		/* of what it names; NULL: "barrier" */
 	const struct beest_limit *limit;
 	struct beest_meeting_state *state;
-	size_t blob_size;		/* of what each rank brings, behind its incarnation */
+	size_t blob_size;		/* of what each rank brings */
 	const uint8_t *marks;		/* of all ranks, from the roll passed last; NULL: none */
 
 	/* of a roll call */
-	const void *blob;		/* what this rank brings */
+	const void *blob;		/* what this rank brings, ... */
+	uint32_t generation;		/* ... and which time: see BEEST_MARK_HEAD */
 	bool again;			/* another roll call of this name may follow */
 	/* After each look until it knows the roll.  May be NULL. */
 	void (*waits)(void *data);
@@ -54,7 +55,7 @@ struct beest_meeting {
 	 */
 	void (*progress)(void *data, bool known, const int *missing, size_t count);
 	/*
-	 * All ranks have come, including this one; @marks has each one's incarnation and blob.
+	 * All ranks have come, including this one; @marks has the mark of each.
 	 * Called before this rank tells the others that it knows the roll, and again when a rank
 	 * was replaced.  Returns 0 when it has taken ownership of @marks, for free(3); -EAGAIN
 	 * to be called again soon; any other negative errno ends the meeting.
@@ -81,7 +82,7 @@ struct beest_meeting {
 
 static inline size_t beest_meeting_mark_size(const struct beest_meeting *meeting)
 {
-	return BEEST_INCARNATION_SIZE + meeting->blob_size;
+	return BEEST_MARK_HEAD + meeting->blob_size;
 }
 
 /*

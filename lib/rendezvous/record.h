@@ -143,7 +143,8 @@ enum beest_barrier_word {
 struct beest_barrier_body {
 	uint8_t word;			/* of enum beest_barrier_word; others mean nothing here */
 	uint32_t part;			/* FULL: its number, ... */
-	uint32_t round;			/* ... and how many have given up the roll before */
+	/* ... and how many have given up the roll before; in a roll call: see BEEST_MARK_HEAD */
+	uint32_t round;
 	uint64_t roll;			/* its digest, 0: none yet; FULL: that of the part */
 };
 

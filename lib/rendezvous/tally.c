@@ -112,10 +112,32 @@ static size_t part_limit(const struct beest_tally *tally, size_t part)
 	return BEEST_MIN((part + 1) * PART, tally->place.ranks->count);
 }
 
-/* The digest of the @marks of one part's ranks. */
-static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *marks, size_t part)
+static size_t blob_size(const struct beest_tally *tally)
 {
-	const size_t blob_size = tally->mark_size - BEEST_INCARNATION_SIZE;
+	return tally->mark_size - BEEST_MARK_HEAD;
+}
+
+static uint32_t mark_generation(const uint8_t *mark)
+{
+	uint32_t wire;
+
+	memcpy(&wire, mark + BEEST_INCARNATION_SIZE, sizeof(wire));
+
+	return be32toh(wire);
+}
+
+static void mark_set_generation(uint8_t *mark, uint32_t generation)
+{
+	const uint32_t wire = htobe32(generation);
+
+	memcpy(mark + BEEST_INCARNATION_SIZE, &wire, sizeof(wire));
+}
+
+/* The digest of @marks of one part's ranks, if all their generations are so many @more. */
+static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *marks, size_t part,
+			     uint32_t more)
+{
+	uint8_t head[BEEST_MARK_HEAD];
 	uint64_t digest = BEEST_HASH_FNV;
 	const uint8_t *mark;
 	uint32_t sum;
@@ -123,8 +145,10 @@ static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *mar
 
 	for (i = part * PART; i < part_limit(tally, part); i++) {
 		mark = marks + i * tally->mark_size;
-		digest = beest_hash_fnv(digest, mark, BEEST_INCARNATION_SIZE);
-		sum = htobe32(beest_hash_crc32(0, mark + BEEST_INCARNATION_SIZE, blob_size));
+		memcpy(head, mark, sizeof(head));
+		mark_set_generation(head, mark_generation(mark) + more);
+		digest = beest_hash_fnv(digest, head, sizeof(head));
+		sum = htobe32(beest_hash_crc32(0, mark + BEEST_MARK_HEAD, blob_size(tally)));
 		digest = beest_hash_fnv(digest, &sum, sizeof(sum));
 	}
 
@@ -132,7 +156,8 @@ static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *mar
 }
 
 int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_place *place,
-			   const void *blob, size_t size, const uint8_t *former)
+			   uint32_t generation, const void *blob, size_t size,
+			   const uint8_t *former)
 {
 	size_t i;
 	int ret = beest_tally_start(tally, place);
@@ -140,7 +165,8 @@ int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_p
 	if (ret < 0)
 		return ret;
 	tally->blob = blob;
-	tally->mark_size = BEEST_INCARNATION_SIZE + size;
+	tally->generation = generation;
+	tally->mark_size = BEEST_MARK_HEAD + size;
 	tally->former = former;
 	tally->marks = calloc(place->ranks->count, tally->mark_size);
 	if (!tally->marks) {
@@ -149,8 +175,10 @@ int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_p
 				  place->ranks->count);
 	}
 	/* The head may still name what was passed with. */
-	for (i = 0; i < tally->part_count && former && tally->part_count > 1; i++)
-		tally->parts[i].heard = marks_digest(tally, former, i);
+	for (i = 0; i < tally->part_count && former && tally->part_count > 1; i++) {
+		tally->parts[i].heard = marks_digest(tally, former, i, 0);
+		tally->parts[i].expected = marks_digest(tally, former, i, 1);
+	}
 
 	return 0;
 }
@@ -189,14 +217,16 @@ static int entry_put(const struct beest_tally_place *place, const char *key,
 	return beest_registry_put(place->registry, &record);
 }
 
-int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll,
-		    const void *more, size_t size)
+int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll)
 {
-	const struct beest_barrier_body body = { .word = (uint8_t)word, .roll = roll };
+	const struct beest_barrier_body body = {
+		.word = (uint8_t)word, .round = tally->generation, .roll = roll,
+	};
 
 	tally->said = false;
 
-	return entry_put(&tally->place, tally->own_key, &body, more, size);
+	return entry_put(&tally->place, tally->own_key, &body, tally->blob,
+			 tally->blob && word == BEEST_BARRIER_COMES ? blob_size(tally) : 0);
 }
 
 /* A part that lacks this rank again is not complete when the head learns that a round begins. */
@@ -268,15 +298,17 @@ static uint8_t *mark_at(const struct beest_tally *tally, size_t i)
 }
 
 /* A rank that brings less, or more, than this one asks for something else: its user judges that. */
-static void mark_fill(const struct beest_tally *tally, size_t i, const struct beest_record *record)
+static void mark_fill(const struct beest_tally *tally, size_t i, const struct beest_record *record,
+		      const struct beest_barrier_body *body)
 {
-	const size_t room = tally->mark_size - BEEST_INCARNATION_SIZE;
+	const size_t room = blob_size(tally);
 	const size_t size = BEEST_MIN(record->size - BEEST_BARRIER_SIZE, room);
 	uint8_t *mark = mark_at(tally, i);
 
 	memcpy(mark, &record->incarnation, BEEST_INCARNATION_SIZE);
-	memcpy(mark + BEEST_INCARNATION_SIZE, record->body + BEEST_BARRIER_SIZE, size);
-	memset(mark + BEEST_INCARNATION_SIZE + size, 0, room - size);
+	mark_set_generation(mark, body->round);
+	memcpy(mark + BEEST_MARK_HEAD, record->body + BEEST_BARRIER_SIZE, size);
+	memset(mark + BEEST_MARK_HEAD + size, 0, room - size);
 }
 
 static bool is_this_context(const struct beest_tally *tally, const struct beest_record *record)
@@ -288,10 +320,12 @@ static bool is_this_context(const struct beest_tally *tally, const struct beest_
 /* Is it what this process says now? */
 static bool is_own(const struct beest_tally *tally, const struct beest_record *record)
 {
+	const uint8_t *mark = mark_at(tally, tally->own);
+
 	return is_this_context(tally, record) &&
-	       (!tally->marks || memcmp(mark_at(tally, tally->own) + BEEST_INCARNATION_SIZE,
-					tally->blob,
-					tally->mark_size - BEEST_INCARNATION_SIZE) == 0);
+	       (!tally->marks || (mark_generation(mark) == tally->generation &&
+				  memcmp(mark + BEEST_MARK_HEAD, tally->blob,
+					 blob_size(tally)) == 0));
 }
 
 /* One value of a list. */
@@ -309,7 +343,7 @@ static void take_comes(const struct reading *reading, size_t i, const struct bee
 	if (body->roll != tally->place.run)
 		return;
 	if (tally->marks)
-		mark_fill(tally, i, record);
+		mark_fill(tally, i, record, body);
 	tally->states[i] = tally->former &&
 			   memcmp(mark_at(tally, i), tally->former + i * tally->mark_size,
 				  tally->mark_size) == 0 ? BEEST_TALLY_HAS_PASSED :
@@ -326,7 +360,7 @@ static void take_passed(const struct reading *reading, size_t i, const struct be
 
 	if (!tally->marks)
 		return;
-	mark_fill(tally, i, record);
+	mark_fill(tally, i, record, body);
 	tally->states[i] = BEEST_TALLY_HAS_PASSED;
 	tally->passed = body->roll;
 }
@@ -421,7 +455,7 @@ static uint64_t part_digest(const struct reading *reading)
 	if (!all_came(reading))
 		return 0;
 
-	return tally->marks ? marks_digest(tally, tally->marks, reading->first / PART) :
+	return tally->marks ? marks_digest(tally, tally->marks, reading->first / PART, 0) :
 	       tally->place.run;
 }
 
@@ -651,6 +685,23 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 	return parts_read(tally, wanted, deadline);
 }
 
+/* The marks of a part that the head names, and whose ranks have come again with what they had. */
+static void part_renew(struct beest_tally *tally, size_t number)
+{
+	const size_t first = number * PART, count = part_limit(tally, number) - first;
+	struct beest_tally_part *part = &tally->parts[number];
+	size_t i;
+
+	memcpy(mark_at(tally, first), tally->former + first * tally->mark_size,
+	       count * tally->mark_size);
+	for (i = first; i < first + count; i++)
+		mark_set_generation(mark_at(tally, i), mark_generation(mark_at(tally, i)) + 1);
+	memset(tally->states + first, BEEST_TALLY_CAME, count);
+	part->digest = part->heard = part->named;
+	part->round = tally->round;
+	part->read = true;
+}
+
 /*
  * Many parts are read at once when half of all can be, and when all can be: a look for each would
  * cost more.  A server that does not answer is left for the wait to report.
@@ -664,6 +715,8 @@ int beest_tally_each(struct beest_tally *tally, int64_t deadline)
 
 	for (i = 0; i < tally->part_count; i++) {
 		part = &tally->parts[i];
+		if (part->named && part->named == part->expected && part->named != part->digest)
+			part_renew(tally, i);
 		wanted[i] = tally->marks && part->named && part->named != part->heard &&
 			    part->named != part->digest;
 		count += wanted[i];

@@ -38,11 +38,18 @@ struct beest_tally_place {
 	uint64_t pass;			/* with a run: 0: of the roll call itself, else from 1 */
 };
 
+/*
+ * The mark of a rank has its incarnation, its generation, big-endian, and what it brings.  If a
+ * process comes to another roll call and brings the same, its generation is one more.
+ */
+#define BEEST_MARK_HEAD (BEEST_INCARNATION_SIZE + 4)
+
 /* Digests are never 0, which means none. */
 struct beest_tally_part {
 	uint64_t digest;		/* of its marks, if all its ranks were there when read */
 	uint64_t named;			/* what the head says */
 	uint64_t heard;			/* what the head said when the part was read last */
+	uint64_t expected;		/* its digest if all its ranks come again; 0: unknown */
 	uint32_t round;			/* ... and the round that it was in */
 	bool read;			/* it was read at all, so its ranks are known */
 };
@@ -57,9 +64,10 @@ struct beest_tally {
 	char top_key[BEEST_KEY_MAX + 1];	/* of the head, or of the only part */
 
 	/* Of a roll call. */
-	uint8_t *marks;			/* of each rank: its incarnation, and what it brings */
+	uint8_t *marks;			/* of each rank */
 	size_t mark_size;
-	const void *blob;		/* what this rank brings */
+	const void *blob;		/* what this rank brings, ... */
+	uint32_t generation;		/* ... and which time it does */
 	const uint8_t *former;		/* marks passed with before, which do not count; or NULL */
 	uint64_t passed;		/* a roll with which some rank says that it has passed */
 
@@ -106,14 +114,14 @@ int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place 
  * do not count.  Both must outlive the tally.
  */
 int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_place *place,
-			   const void *blob, size_t size, const uint8_t *former);
+			   uint32_t generation, const void *blob, size_t size,
+			   const uint8_t *former);
 void beest_tally_end(struct beest_tally *tally);
 
 /* ---------------------------------------------------------------------- saying --- */
 
 /* Says it in the part of this rank, in place of what this context said there before. */
-int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll,
-		    const void *more, size_t size);
+int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll);
 
 /* Says that this rank takes another roll than that of this pass; and: did it say so in time? */
 int beest_tally_give_up(struct beest_tally *tally);

@@ -2121,6 +2121,7 @@ static int list_read(const char *name, uint8_t marks[RANKS][MARK], int *ranks)
 /* The list in which ranks say that they know the roll of these marks. */
 static void second_list(uint8_t marks[RANKS][MARK], char name[64])
 {
+	const uint32_t generation = 0;
 	uint64_t digest = BEEST_HASH_FNV;
 	uint32_t sum;
 	int i;
@@ -2129,6 +2130,7 @@ static void second_list(uint8_t marks[RANKS][MARK], char name[64])
 		sum = htobe32(beest_hash_crc32(0, marks[i] + BEEST_INCARNATION_SIZE,
 					       sizeof(uint64_t)));
 		digest = beest_hash_fnv(digest, marks[i], BEEST_INCARNATION_SIZE);
+		digest = beest_hash_fnv(digest, &generation, sizeof(generation));
 		digest = beest_hash_fnv(digest, &sum, sizeof(sum));
 	}
 	digest = htobe64(digest | 1);

@@ -671,13 +671,13 @@ static void second_list_of_strangers(struct value *list)
 {
 	const uint8_t blob[8] = { 0 };
 	uint64_t digest = BEEST_HASH_FNV;
-	uint8_t incarnation[16], number[8];
+	uint8_t head[16 + 4] = { 0 }, number[8];
 	int i;
 
-	memset(incarnation, 0x5a, sizeof(incarnation));
+	memset(head, 0x5a, 16);
 	big_endian(number, 4, beest_hash_crc32(0, blob, sizeof(blob)));
 	for (i = 0; i < 2; i++) {
-		digest = beest_hash_fnv(digest, incarnation, sizeof(incarnation));
+		digest = beest_hash_fnv(digest, head, sizeof(head));
 		digest = beest_hash_fnv(digest, number, 4);
 	}
 	big_endian(number, 8, digest | 1);

@@ -1643,6 +1643,29 @@ static void repaired_many_times(void **state)
 	}
 }
 
+/*
+ * Ranks 0 to 31 have a list, and the others, of whom two are replaced, another.  Those who were not
+ * know what the first list says as soon as all have come again, without reading it.
+ */
+static void a_repair_reads_what_has_changed(void **state)
+{
+	struct hartebeest_mesh_stats stats;
+	int i;
+
+	(void)state;
+	repair_start(40, false);
+	repair_replace(33, 2);
+	repair_go();
+	assert_repaired(2);
+	for (i = 32; i < 40; i++) {
+		stats = stats_of(i);
+		if (!is_newcomer(i))
+			assert_in_range(stats.publish.bytes + stats.wait.bytes, 1,
+					list_size("0") - 1);
+	}
+	drop();
+}
+
 static void repaired(void **state)
 {
 	static const int all[] = { 4, 20 };
@@ -2141,7 +2164,7 @@ static const struct forgery {
 static struct {
 	const struct forgery *forgery;
 	int at, looks;
-	uint8_t mark[BEEST_INCARNATION_SIZE + BEEST_BODY_MAX];
+	uint8_t mark[BEEST_MARK_HEAD + BEEST_BODY_MAX];
 	size_t mark_size;
 	uint64_t former;
 } forger;
@@ -2165,7 +2188,7 @@ static void forge(const char *key)
 
 	memcpy(&record.incarnation, forger.mark, BEEST_INCARNATION_SIZE);
 	record.size = (size_t)beest_record_barrier_encode(&entry, body);
-	ret = names ? 0 : BEEST_INCARNATION_SIZE;
+	ret = names ? 0 : BEEST_MARK_HEAD;
 	memcpy(body + record.size, forger.mark + ret, forger.mark_size - (size_t)ret);
 	record.size += forger.mark_size - (size_t)ret;
 	record.size -= BEEST_MIN((size_t)forgery->cut, record.size);
@@ -2198,7 +2221,7 @@ static void forger_learn(void)
 	const struct hartebeest_mesh *mesh = members[0].mesh;
 
 	forger.former = mesh->digest;
-	forger.mark_size = BEEST_INCARNATION_SIZE + mesh->blob_size;
+	forger.mark_size = BEEST_MARK_HEAD + mesh->blob_size;
 	memcpy(forger.mark, mesh->marks + 2 * forger.mark_size, forger.mark_size);
 	memset(forger.mark, 0x47, BEEST_INCARNATION_SIZE);
 }
@@ -2410,6 +2433,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_many_times, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_repair_reads_what_has_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_by_several_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_newcomer_whom_nobody_repairs_for, setup,

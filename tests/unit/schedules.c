@@ -1193,7 +1193,7 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 	int i, own = number_of(rank);
 
 	if (plan.twins) {
-		twins_note(rank, mesh->marks, BEEST_INCARNATION_SIZE + mesh->blob_size);
+		twins_note(rank, mesh->marks, BEEST_MARK_HEAD + mesh->blob_size);
 		return;
 	}
 	card->digest = mesh->digest;
@@ -1203,7 +1203,7 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 		if (is_peer(own, i))
 			mesh_link_read(&card->links[i], mesh, i);
 		memcpy(&card->links[i].incarnation, mesh->marks + (size_t)i *
-		       (BEEST_INCARNATION_SIZE + mesh->blob_size), BEEST_INCARNATION_SIZE);
+		       (BEEST_MARK_HEAD + mesh->blob_size), BEEST_INCARNATION_SIZE);
 		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
 	}
 	for (i = 0; i < plan.size; i++)
@@ -1310,7 +1310,7 @@ static int run_barrier(struct rank *rank, const struct step *step)
 		all_have_entered(rank);
 	if (ret == 0 && plan.twins)
 		twins_note(rank, party[slot_of(rank)].hb->roll.marks,
-			   BEEST_INCARNATION_SIZE + sizeof(uint64_t));
+			   BEEST_MARK_HEAD + sizeof(uint64_t));
 	return ret;
 }
 
