@@ -31,7 +31,7 @@ const struct beest_kind beest_barrier_kind = {
 	.noun = "barrier", .size = sizeof(struct beest_barrier),
 };
 
-/* What each rank brings to the roll call: the hash of the barrier's name. */
+/* What each rank brings to the roll call: the hash of a barrier's name, big-endian. */
 #define TAG_SIZE sizeof(uint64_t)
 
 /* The longest key is that of the head in a later pass, whose number has at most 8 digits here. */
@@ -87,6 +87,11 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 	}
 }
 
+static uint64_t tag_of(const char *name)
+{
+	return htobe64(beest_hash_text(name));
+}
+
 static int roll_take(void *data, uint8_t *marks, uint64_t digest)
 {
 	struct beest_roll *roll = data;
@@ -119,26 +124,37 @@ static bool tags_are_same(const struct beest_meeting *meeting, const uint8_t *ma
 	return true;
 }
 
-/* 1: this was a pass of the barrier, too; 0: ranks have come to different barriers. */
+/*
+ * If a call of one thread fails, another thread may continue the roll call for another barrier.  It
+ * brings the same tag, since all ranks would have to take another roll.
+ */
 static int roll_call(struct beest_meeting meeting, struct beest_roll *roll, const char *name)
 {
-	const uint64_t tag = htobe64(beest_hash_text(name));
 	struct beest_roll *called __attribute__((cleanup(roll_leave), unused)) = roll;
 	int ret;
 
+	if (!roll->tag)
+		roll->tag = tag_of(name);
 	meeting.name = ROLL_NAME;
 	meeting.title = name;
-	meeting.blob = &tag;
+	meeting.blob = &roll->tag;
 	meeting.state = &roll->state;
 	meeting.take_roll = roll_take;
 	meeting.data = roll;
 	ret = beest_meeting_run(&meeting);
 	pthread_mutex_lock(&roll->lock);
 	roll->complete = ret == 0;
+	roll->all_same = ret == 0 && tags_are_same(&meeting, roll->marks, &roll->tag);
 	roll->digest = meeting.digest;
 	pthread_mutex_unlock(&roll->lock);
 
-	return ret == 0 ? tags_are_same(&meeting, roll->marks, &tag) : ret;
+	return ret;
+}
+
+/* Was the roll call the first pass of this barrier, too? */
+static bool roll_passes(const struct beest_roll *roll, const struct beest_barrier *barrier)
+{
+	return !barrier->passes && roll->all_same && roll->tag == tag_of(barrier->node.name);
 }
 
 static int later_pass(struct beest_meeting meeting, const struct beest_roll *roll,
@@ -163,15 +179,12 @@ int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
 		.registry = registry, .ranks = ranks, .rank = rank, .limit = limit,
 		.blob_size = TAG_SIZE,
 	};
-	bool called = false;
 	int ret;
 
 	ret = roll_begin(roll, limit);
-	if (ret == 0) {
+	if (ret == 0)
 		ret = roll_call(meeting, roll, name);
-		called = ret > 0;
-	}
-	if (ret >= 0 && !called)
+	if (ret >= 0 && !roll_passes(roll, barrier))
 		ret = later_pass(meeting, roll, barrier);
 	if (ret == -ESTALE)
 		beest_fail(ESTALE, "%s: barriers need all ranks to open new contexts",

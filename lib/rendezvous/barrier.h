@@ -19,9 +19,11 @@ struct beest_roll {
 	pthread_mutex_t lock;
 	bool calling;			/* a thread is in the roll call */
 	bool complete;
+	bool all_same;			/* complete: all have come to the barrier of that tag */
+	uint64_t tag;			/* that this rank brings, from its first call on */
 	uint64_t digest;
 	struct beest_meeting_state state;
-	uint8_t *marks;			/* of all ranks, which bring the hash of a name */
+	uint8_t *marks;			/* of all ranks, which bring a tag */
 };
 
 void beest_roll_start(struct beest_roll *roll);

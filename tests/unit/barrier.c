@@ -1471,6 +1471,28 @@ static void two_in_turn(void **state)
 	all_have(2, 4);
 }
 
+static void gives_up_and_comes_to_another(void *data)
+{
+	struct rank *rank = data;
+
+	rank_pass(rank, 'a');
+	assert_int_equal(rank->ret, -ETIMEDOUT);
+	rank_pass(rank, 'b');
+	rank_pass(rank, 'a');
+}
+
+/* The other rank, which comes to "a" then, must not wait for one that has come to it before. */
+static void another_barrier_continues_the_roll_call(void **state)
+{
+	(void)state;
+	registry_stage.timeout = 2 * BEEST_SECOND;
+	crew_start(gives_up_and_comes_to_another, rank_make(0, 0, 2, ""));
+	crew_start(rank_run, rank_make(1, 1, 2, "ab"));
+	ranks[1].delay = 3 * BEEST_SECOND;
+	registry_run();
+	all_have(2, 2);
+}
+
 /* Two threads of each rank: one context, two barriers. */
 static struct rank twin[2][2];
 
@@ -1561,6 +1583,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_of_several_is_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_in_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_barrier_continues_the_roll_call, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(two_threads, setup, teardown),
 	};
 
