@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hash.c - CRC-32 in steps of sixteen bytes, since the records of a mesh add up to megabytes
+ * hash.c - CRC-32 in steps of sixteen bytes, and then of four, since the records of a mesh add up
+ * to megabytes
  */
 #include "config.h"
 
@@ -47,6 +48,9 @@ uint32_t beest_hash_crc32(uint32_t sum, const void *bytes, size_t size)
 		      table[8][b[7]] ^ table[9][b[6]] ^ table[10][b[5]] ^ table[11][b[4]] ^
 		      table[12][b[3] ^ (sum >> 24)] ^ table[13][b[2] ^ (sum >> 16 & 0xff)] ^
 		      table[14][b[1] ^ (sum >> 8 & 0xff)] ^ table[15][b[0] ^ (sum & 0xff)];
+	for (; size >= 4; b += 4, size -= 4)
+		sum = table[0][b[3] ^ (sum >> 24)] ^ table[1][b[2] ^ (sum >> 16 & 0xff)] ^
+		      table[2][b[1] ^ (sum >> 8 & 0xff)] ^ table[3][b[0] ^ (sum & 0xff)];
 	for (; size; b++, size--)
 		sum = table[0][(*b ^ sum) & 0xff] ^ (sum >> 8);
 
