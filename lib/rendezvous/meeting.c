@@ -145,24 +145,16 @@ static void pass_delete(struct meeting *m)
 /* Takes the roll that was read, and says so.  If it cannot be taken yet, each look tries again. */
 static int roll_follow(struct meeting *m, uint64_t digest)
 {
-	const size_t size = m->call->ranks->count * m->roll.mark_size;
-	uint8_t *marks;
 	int ret;
 
 	/* All wait for one rank here, and must not keep the server from answering it. */
 	m->wait.expected = late_after(m);
 	if (m->call->ready && !m->call->ready(m->call->data, digest))
 		return 0;
-	marks = malloc(size);
-	if (!marks)
-		return beest_fail(ENOMEM, "no memory for a roll of %zu ranks",
-				  m->call->ranks->count);
-	memcpy(marks, m->roll.marks, size);
-	ret = m->call->take_roll(m->call->data, marks, digest);
-	if (ret < 0) {
-		free(marks);
+	ret = m->call->take_roll(m->call->data, m->roll.marks, digest);
+	if (ret < 0)
 		return ret == -EAGAIN ? 0 : ret;
-	}
+	m->roll.lent = true;
 	m->state->roll = digest;
 	m->roll_at = beest_clock_now() + late_after(m);
 

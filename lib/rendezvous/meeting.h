@@ -57,8 +57,9 @@ struct beest_meeting {
 	/*
 	 * All ranks have come, including this one; @marks has the mark of each.
 	 * Called before this rank tells the others that it knows the roll, and again when a rank
-	 * was replaced.  Returns 0 when it has taken ownership of @marks, for free(3); -EAGAIN
-	 * to be called again soon; any other negative errno ends the meeting.
+	 * was replaced.  Returns 0 when it has taken ownership of @marks, for free(3) in the next
+	 * call or after the meeting; -EAGAIN to be called again soon; any other negative errno
+	 * ends the meeting.
 	 */
 	int (*take_roll)(void *data, uint8_t *marks, uint64_t digest);
 	/*
@@ -67,7 +68,7 @@ struct beest_meeting {
 	 * May be NULL.
 	 */
 	void (*last)(void *data, const uint8_t *marks, uint64_t digest);
-	/* May take_roll() succeed by now?  Saves a copy of the marks.  May be NULL: yes. */
+	/* May take_roll() succeed by now?  Saves a search of the marks.  May be NULL: yes. */
 	bool (*ready)(void *data, uint64_t digest);
 	void *data;
 	uint64_t digest;		/* out: of the roll with which all have passed */

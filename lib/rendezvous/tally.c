@@ -140,7 +140,6 @@ static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *mar
 	uint8_t head[BEEST_MARK_HEAD];
 	uint64_t digest = BEEST_HASH_FNV;
 	const uint8_t *mark;
-	uint32_t sum;
 	size_t i;
 
 	for (i = part * PART; i < part_limit(tally, part); i++) {
@@ -148,11 +147,32 @@ static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *mar
 		memcpy(head, mark, sizeof(head));
 		mark_set_generation(head, mark_generation(mark) + more);
 		digest = beest_hash_fnv(digest, head, sizeof(head));
-		sum = htobe32(beest_hash_crc32(0, mark + BEEST_MARK_HEAD, blob_size(tally)));
-		digest = beest_hash_fnv(digest, &sum, sizeof(sum));
 	}
 
 	return digest | 1;
+}
+
+static int marks_fail(size_t count)
+{
+	return beest_fail(ENOMEM, "no memory for the marks of %zu ranks", count);
+}
+
+/* Before they change: who has taken a roll keeps the marks as they were. */
+static int marks_own(struct beest_tally *tally)
+{
+	const size_t size = tally->place.ranks->count * tally->mark_size;
+	uint8_t *own;
+
+	if (!tally->lent)
+		return 0;
+	own = malloc(size);
+	if (!own)
+		return marks_fail(tally->place.ranks->count);
+	memcpy(own, tally->marks, size);
+	tally->marks = own;
+	tally->lent = false;
+
+	return 0;
 }
 
 int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_place *place,
@@ -168,11 +188,10 @@ int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_p
 	tally->generation = generation;
 	tally->mark_size = BEEST_MARK_HEAD + size;
 	tally->former = former;
-	tally->marks = calloc(place->ranks->count, tally->mark_size);
+	tally->marks = malloc(place->ranks->count * tally->mark_size);
 	if (!tally->marks) {
 		beest_tally_end(tally);
-		return beest_fail(ENOMEM, "no memory for the marks of %zu ranks",
-				  place->ranks->count);
+		return marks_fail(place->ranks->count);
 	}
 	/* The head may still name what was passed with. */
 	for (i = 0; i < tally->part_count && former && tally->part_count > 1; i++) {
@@ -187,7 +206,8 @@ void beest_tally_end(struct beest_tally *tally)
 {
 	free(tally->states);
 	free(tally->parts);
-	free(tally->marks);
+	if (!tally->lent)
+		free(tally->marks);
 	free(tally->top);
 	memset(tally, 0, sizeof(*tally));
 }
@@ -320,12 +340,9 @@ static bool is_this_context(const struct beest_tally *tally, const struct beest_
 /* Is it what this process says now? */
 static bool is_own(const struct beest_tally *tally, const struct beest_record *record)
 {
-	const uint8_t *mark = mark_at(tally, tally->own);
-
 	return is_this_context(tally, record) &&
-	       (!tally->marks || (mark_generation(mark) == tally->generation &&
-				  memcmp(mark + BEEST_MARK_HEAD, tally->blob,
-					 blob_size(tally)) == 0));
+	       (!tally->marks ||
+		mark_generation(mark_at(tally, tally->own)) == tally->generation);
 }
 
 /* One value of a list. */
@@ -334,6 +351,11 @@ struct reading {
 	const char *key;
 	size_t first, end;		/* positions of the part's ranks; both 0: it is the head */
 };
+
+static bool is_head(const struct reading *reading)
+{
+	return reading->first == reading->end;
+}
 
 static void take_comes(const struct reading *reading, size_t i, const struct beest_record *record,
 		       const struct beest_barrier_body *body)
@@ -346,7 +368,7 @@ static void take_comes(const struct reading *reading, size_t i, const struct bee
 		mark_fill(tally, i, record, body);
 	tally->states[i] = tally->former &&
 			   memcmp(mark_at(tally, i), tally->former + i * tally->mark_size,
-				  tally->mark_size) == 0 ? BEEST_TALLY_HAS_PASSED :
+				  BEEST_MARK_HEAD) == 0 ? BEEST_TALLY_HAS_PASSED :
 			   BEEST_TALLY_CAME;
 	tally->last = i;
 	if (i == tally->own)
@@ -378,7 +400,7 @@ static void take_refusal(struct beest_tally *tally, const struct beest_record *r
 /* Is this the list by whose order all decide? */
 static bool is_top(const struct reading *reading)
 {
-	return reading->tally->part_count == 1 || reading->first == reading->end;
+	return reading->tally->part_count == 1 || is_head(reading);
 }
 
 static bool all_are_named(const struct beest_tally *tally)
@@ -482,7 +504,7 @@ static void reading_reset(const struct reading *reading)
 		tally->named_last = false;
 		tally->gives_up = BEEST_MIN(tally->gives_up, 1);
 	}
-	for (i = 0; i < tally->part_count && reading->first == reading->end; i++)
+	for (i = 0; i < tally->part_count && is_head(reading); i++)
 		tally->parts[i].named = 0;
 }
 
@@ -491,8 +513,10 @@ static int entries_read(const struct reading *reading, const uint8_t *bytes, siz
 	struct beest_tally *tally = reading->tally;
 	struct beest_entry_reader reader;
 	struct beest_record record;
-	int ret;
+	int ret = is_head(reading) ? 0 : marks_own(tally);
 
+	if (ret < 0)
+		return ret;
 	beest_entry_read(&reader, tally->registry->seal, BEEST_KIND_BARRIER, reading->key, bytes,
 			 size);
 	while ((ret = beest_entry_next(&reader, &record)) > 0)
@@ -685,13 +709,22 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 	return parts_read(tally, wanted, deadline);
 }
 
-/* The marks of a part that the head names, and whose ranks have come again with what they had. */
-static void part_renew(struct beest_tally *tally, size_t number)
+/* Does the head name it as a part whose ranks have all come again with what they brought? */
+static bool part_is_renewed(const struct beest_tally_part *part)
+{
+	return part->named && part->named == part->expected && part->named != part->digest;
+}
+
+/* Its marks then follow from those of the last roll. */
+static int part_renew(struct beest_tally *tally, size_t number)
 {
 	const size_t first = number * PART, count = part_limit(tally, number) - first;
 	struct beest_tally_part *part = &tally->parts[number];
 	size_t i;
+	int ret = marks_own(tally);
 
+	if (ret < 0)
+		return ret;
 	memcpy(mark_at(tally, first), tally->former + first * tally->mark_size,
 	       count * tally->mark_size);
 	for (i = first; i < first + count; i++)
@@ -700,6 +733,8 @@ static void part_renew(struct beest_tally *tally, size_t number)
 	part->digest = part->heard = part->named;
 	part->round = tally->round;
 	part->read = true;
+
+	return 0;
 }
 
 /*
@@ -713,16 +748,16 @@ int beest_tally_each(struct beest_tally *tally, int64_t deadline)
 	size_t i, count = 0, named = 0;
 	int ret = 0;
 
-	for (i = 0; i < tally->part_count; i++) {
+	for (i = 0; i < tally->part_count && ret == 0; i++) {
 		part = &tally->parts[i];
-		if (part->named && part->named == part->expected && part->named != part->digest)
-			part_renew(tally, i);
+		if (part_is_renewed(part))
+			ret = part_renew(tally, i);
 		wanted[i] = tally->marks && part->named && part->named != part->heard &&
 			    part->named != part->digest;
 		count += wanted[i];
 		named += part->named || part->digest;
 	}
-	if (count && (named == tally->part_count || 2 * count >= tally->part_count))
+	if (ret == 0 && count && (named == tally->part_count || 2 * count >= tally->part_count))
 		ret = parts_read(tally, wanted, deadline);
 	if (ret < 0)
 		return beest_kv_transient(ret) ? 0 : ret;

@@ -39,8 +39,9 @@ struct beest_tally_place {
 };
 
 /*
- * The mark of a rank has its incarnation, its generation, big-endian, and what it brings.  If a
- * process comes to another roll call and brings the same, its generation is one more.
+ * The mark of a rank has its incarnation, its generation, big-endian, and what it brings: never two
+ * things with one generation.  If a process comes to another roll call and brings the same, its
+ * generation is one more.
  */
 #define BEEST_MARK_HEAD (BEEST_INCARNATION_SIZE + 4)
 
@@ -64,7 +65,8 @@ struct beest_tally {
 	char top_key[BEEST_KEY_MAX + 1];	/* of the head, or of the only part */
 
 	/* Of a roll call. */
-	uint8_t *marks;			/* of each rank */
+	uint8_t *marks;			/* of each rank that has come */
+	bool lent;			/* ... but they belong to who has taken the roll */
 	size_t mark_size;
 	const void *blob;		/* what this rank brings, ... */
 	uint32_t generation;		/* ... and which time it does */

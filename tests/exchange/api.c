@@ -2123,15 +2123,11 @@ static void second_list(uint8_t marks[RANKS][MARK], char name[64])
 {
 	const uint32_t generation = 0;
 	uint64_t digest = BEEST_HASH_FNV;
-	uint32_t sum;
 	int i;
 
 	for (i = 0; i < RANKS; i++) {
-		sum = htobe32(beest_hash_crc32(0, marks[i] + BEEST_INCARNATION_SIZE,
-					       sizeof(uint64_t)));
 		digest = beest_hash_fnv(digest, marks[i], BEEST_INCARNATION_SIZE);
 		digest = beest_hash_fnv(digest, &generation, sizeof(generation));
-		digest = beest_hash_fnv(digest, &sum, sizeof(sum));
 	}
 	digest = htobe64(digest | 1);
 	snprintf(name, 64, "%016" PRIx64 "/-/0/0",

@@ -669,17 +669,13 @@ static void get_value(struct value *value)
 /* The list in which ranks say that they know the roll of two ranks with a mark of sound_value(). */
 static void second_list_of_strangers(struct value *list)
 {
-	const uint8_t blob[8] = { 0 };
 	uint64_t digest = BEEST_HASH_FNV;
 	uint8_t head[16 + 4] = { 0 }, number[8];
 	int i;
 
 	memset(head, 0x5a, 16);
-	big_endian(number, 4, beest_hash_crc32(0, blob, sizeof(blob)));
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 2; i++)
 		digest = beest_hash_fnv(digest, head, sizeof(head));
-		digest = beest_hash_fnv(digest, number, 4);
-	}
 	big_endian(number, 8, digest | 1);
 	digest = beest_hash_fnv(BEEST_HASH_FNV, number, 8) | 1;
 	snprintf(list->key, sizeof(list->key), "hb1/%s/barrier/%016llx/-/0/0", job,
