@@ -19,6 +19,7 @@
 #include "lib/core/context.h"
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
+#include "lib/rendezvous/store.h"
 
 /*
  * While a client waits, it reads the list now and then, since only the list may be lost: after
@@ -192,8 +193,8 @@ static void standing_fill(struct beest_standing *standing, const void *data, siz
 static void standing_withdraw(struct beest_standing *standing)
 {
 	standing_end(standing);
-	beest_registry_withdraw(standing->home.registry, standing->serial,
-				standing->home.list.server);
+	beest_store_withdraw(standing->home.registry, standing->serial,
+			     standing->home.list.server);
 	standing_free(standing);
 }
 

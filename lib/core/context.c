@@ -14,6 +14,7 @@
 #include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/kv/login.h"
+#include "lib/rendezvous/store.h"
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
 #include "lib/verbs/pd.h"
@@ -143,8 +144,10 @@ static int context_discard(struct hartebeest_context *hb)
 	int ret = objects_clear(hb);
 
 	beest_pathcache_stop(&hb->pathcache);
-	if (hb->registry)
+	if (hb->registry) {
 		beest_client_settle(&hb->client);
+		beest_store_leave(hb->registry);
+	}
 	beest_registry_close(hb->registry);
 	beest_roll_end(&hb->roll);
 	beest_client_end(&hb->client);
@@ -267,7 +270,7 @@ void beest_context_leave(struct hartebeest_context *hb)
 	if (!registry || hb->pid != getpid())
 		return;
 	beest_client_settle(&hb->client);
-	beest_registry_leave(registry);
+	beest_store_leave(registry);
 }
 
 /* ------------------------------------------------------ opened when needed --- */
@@ -540,6 +543,6 @@ int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind
 	ret = beest_table_destroy(&hb->objects, kind, name);
 	pthread_mutex_unlock(&hb->objects.lock);
 	if (ret == 0 && serial && hb->pid == getpid())
-		beest_registry_withdraw(hb->registry, serial, SIZE_MAX);
+		beest_store_withdraw(hb->registry, serial, SIZE_MAX);
 	return ret;
 }

@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/core/handshake.h"
+#include "lib/rendezvous/store.h"
 
 /* -------------------------------------------------------------- a leftover? --- */
 
@@ -56,7 +57,7 @@ static bool record_is_sent(struct hartebeest_context *hb, const char *key)
 {
 	if (!hb->unconfirmed)
 		return false;
-	beest_registry_offer(hb->registry, key);
+	beest_look_send(hb->registry, key);
 
 	return beest_lease_is(hb->registry->leases, key, BEEST_LEASE_SENT);
 }
@@ -94,7 +95,7 @@ int beest_handshake_mr_publish(struct hartebeest_context *hb, struct beest_mr *m
 	if (ret < 0 || record_is_sent(hb, key))
 		return ret;
 
-	return beest_registry_publish(hb->registry, &record, limit);
+	return beest_store_publish(hb->registry, &record, limit);
 }
 
 static int see_region(void *data, const struct beest_record *record)
@@ -216,7 +217,7 @@ int beest_handshake_withdraw(struct hartebeest_context *hb, const char *name)
 
 	if (ret < 0 || !own_retract(hb, name))
 		return ret;
-	beest_registry_purge(hb->registry, name);
+	beest_store_purge(hb->registry, name);
 
 	return 1;
 }
@@ -252,7 +253,7 @@ void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp 
 	kept = qp->key[0] && beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key) == 0;
 	pthread_mutex_unlock(&hb->objects.lock);
 	if (kept)
-		beest_registry_offer(hb->registry, key);
+		beest_look_send(hb->registry, key);
 }
 
 /* ----------------------------------------------------------------- a refusal --- */

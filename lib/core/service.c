@@ -21,6 +21,7 @@
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
 #include "lib/core/service.h"
+#include "lib/rendezvous/store.h"
 
 /* Records that a listener asks for in each look. */
 #define SLOTS 16
@@ -591,8 +592,8 @@ static void ends_close(struct beest_registry *registry, const char *name)
 	char key[BEEST_KEY_MAX + 1];
 
 	if (beest_registry_key(registry, BEEST_KIND_QP, name, key) == 0)
-		beest_registry_withdraw(registry, beest_lease_serial(registry->leases, key),
-					SIZE_MAX);
+		beest_store_withdraw(registry, beest_lease_serial(registry->leases, key),
+				     SIZE_MAX);
 }
 
 /* The failure of the service's server, for which it was not asked. */

@@ -6,7 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/rendezvous/counter.h"
-#include "lib/rendezvous/look.h"
+#include "lib/rendezvous/store.h"
 
 /* A counter is no record, and nobody restores it: it lives as long as an epoch. */
 int beest_counter_add(struct beest_registry *registry, const char *name, uint32_t add,
@@ -27,7 +27,7 @@ int beest_counter_add(struct beest_registry *registry, const char *name, uint32_
 	if (ret < 0)
 		return ret;
 	extras[0].server = extras[1].server = beest_kv_server_of(registry->kv, key);
-	ret = beest_registry_ask(registry, extras, BEEST_COUNT(extras), "to be added to", limit);
+	ret = beest_store_ask(registry, extras, BEEST_COUNT(extras), "to be added to", limit);
 	if (ret == -ENOENT)
 		return beest_fail(ENOBUFS, "server %s did not store counter '%s' (key %s)",
 				  beest_kv_text(registry->kv, extras[0].server), name, key);

@@ -806,6 +806,15 @@ void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *
 	beest_look_take(registry, &look);
 }
 
+void beest_look_send(struct beest_registry *registry, const char *key)
+{
+	struct beest_look_extra none = {
+		.server = beest_kv_server_of(registry->kv, key), .done = true,
+	};
+
+	beest_look_offer(registry, &none);
+}
+
 void beest_look_free(struct beest_look_want *wants, size_t count)
 {
 	size_t i;

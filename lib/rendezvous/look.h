@@ -59,6 +59,9 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look);
  */
 void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra);
 
+/* Tries to send what the server of @key does not have yet, in the same way. */
+void beest_look_send(struct beest_registry *registry, const char *key);
+
 /*
  * The error of a server at the last look, and its sentence.  0: the server answers, or was
  * only briefly silent; 1: the same, but a request after number @since failed.

@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/rendezvous/message.h"
+#include "lib/rendezvous/store.h"
 #include "lib/rendezvous/wait.h"
 
 static int life_check(const struct hartebeest_msg_attr *attr)
@@ -70,7 +71,7 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 		return ret;
 	/* Again if another thread's push replaced this one meanwhile, failed and was given up. */
 	do
-		ret = beest_registry_publish(registry, &record, limit);
+		ret = beest_store_publish(registry, &record, limit);
 	while (ret == 0 && !beest_lease_is(registry->leases, key, BEEST_LEASE_THERE));
 	/* Stored at a later look, it could replace what another process has pushed since. */
 	life_begin(registry, key, serial, ret == 0 && !once);
@@ -117,7 +118,7 @@ static int see_message(void *data, const struct beest_record *record)
 /* 1: it is this reader's, since it found it there to delete; 0: another's. */
 static int once_take(struct many *many, struct asked *asked)
 {
-	int ret = beest_registry_take(many->registry, asked->key, many->limit);
+	int ret = beest_store_take(many->registry, asked->key, many->limit);
 
 	asked->once = false;
 	asked->message->arrived = ret == 0;
@@ -258,7 +259,7 @@ int beest_message_delete(struct beest_registry *registry, const char *name,
 
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 	if (ret == 0)
-		ret = beest_registry_delete(registry, key, limit);
+		ret = beest_store_delete(registry, key, limit);
 	if (ret == -ENOENT)
 		return beest_fail(ENOENT, "no message '%s' (key %s)", name, key);
 

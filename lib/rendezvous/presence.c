@@ -291,7 +291,7 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 	const struct beest_presence *presence = &registry->presence;
 
 	presence_take(registry);
-	beest_registry_offer(registry, presence->key);
+	beest_look_send(registry, presence->key);
 
 	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as "
 			  "pid %" PRIu32 " on host %s (key %s); end one of them, or give "

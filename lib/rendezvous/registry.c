@@ -11,18 +11,7 @@
 #include "lib/base/hash.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/entry.h"
-#include "lib/rendezvous/look.h"
-#include "lib/rendezvous/wait.h"
-
-/* A closing process must not hang on a silent server. */
-#define CLOSE_TIME BEEST_SECOND
-
-/*
- * One trip asks whether the records are still ours, and the next removes them.  A third
- * is needed if a connection was closed, or if the first left out a server that had just
- * failed.
- */
-#define TRIPS 3
+#include "lib/rendezvous/registry.h"
 
 /* ---------------------------------------------------------------- open and close --- */
 
@@ -92,17 +81,6 @@ static int registry_start(struct beest_registry *registry,
 	return ret;
 }
 
-static void registry_free(struct beest_registry *registry)
-{
-	beest_lease_close(registry->leases);
-	beest_kv_close(registry->kv);
-	beest_seal_close(registry->seal);
-	pthread_mutex_destroy(&registry->lock);
-	free(registry->servers);
-	free(registry->job);
-	free(registry);
-}
-
 int beest_registry_open(struct beest_registry **registryp,
 			const struct beest_registry_config *config)
 {
@@ -116,7 +94,7 @@ int beest_registry_open(struct beest_registry **registryp,
 	ret = registry_start(registry, config);
 	if (ret < 0) {
 		registry->seal = NULL;
-		registry_free(registry);
+		beest_registry_close(registry);
 		return ret;
 	}
 	__atomic_store_n(registryp, registry, __ATOMIC_RELEASE);
@@ -124,68 +102,18 @@ int beest_registry_open(struct beest_registry **registryp,
 	return 0;
 }
 
-/*
- * Further trips wait for requests of other threads, which store a doomed record meanwhile.  Only
- * a context that is left, not closed, has such threads.
- */
-static bool others_are_done(struct beest_registry *registry, struct beest_backoff *backoff,
-			    int64_t deadline)
-{
-	if (!beest_lease_is_busy(registry->leases) || !beest_clock_left(deadline))
-		return true;
-	beest_clock_backoff_sleep(backoff, deadline);
-
-	return false;
-}
-
-/* The first trip asks whether the records are still ours; the others send all that ends. */
-static void registry_end(struct beest_registry *registry)
-{
-	struct beest_look_extra extras[registry->server_count + 1];
-	struct beest_look look = {
-		.extras = extras, .deadline = beest_clock_deadline(CLOSE_TIME),
-	};
-	struct beest_incarnation news;
-	struct beest_backoff backoff;
-	int ret, trip = 1;
-	size_t i, left;
-
-	beest_clock_backoff_start(&backoff, registry->size);
-	beest_lease_doom_all(registry->leases);
-	beest_look_take(registry, &look);
-
-	for (i = 0; i < registry->server_count; i++)
-		if (registry->servers[i].listed)
-			extras[look.extra_count++] = (struct beest_look_extra){
-				.server = i,
-				.write = { .verb = BEEST_KV_DELETE,
-					   .key = registry->serverlist.key },
-			};
-	beest_presence_leave(registry);
-	beest_presence_news(registry, &news, &extras[look.extra_count++]);
-	do {
-		ret = beest_look_take(registry, &look);
-		left = beest_lease_count(registry->leases, true);
-	} while ((++trip < TRIPS && (ret < 0 || left)) ||
-		 !others_are_done(registry, &backoff, look.deadline));
-	if (left)
-		beest_log(registry->log, BEEST_LOG_WARN, "%zu records stay behind on the servers "
-			  "until their time to live is over", left);
-}
-
-void beest_registry_leave(struct beest_registry *registry)
-{
-	if (beest_presence_is_put(registry))
-		registry_end(registry);
-}
-
 void beest_registry_close(struct beest_registry *registry)
 {
 	if (!registry)
 		return;
 
-	beest_registry_leave(registry);
-	registry_free(registry);
+	beest_lease_close(registry->leases);
+	beest_kv_close(registry->kv);
+	beest_seal_close(registry->seal);
+	pthread_mutex_destroy(&registry->lock);
+	free(registry->servers);
+	free(registry->job);
+	free(registry);
 }
 
 int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
@@ -314,127 +242,6 @@ int beest_registry_put(struct beest_registry *registry,
 	return ret;
 }
 
-/* Makes a sentence like that of a wait in vain. */
-static int ask_fail(const struct beest_look_extra *last, const char *purpose,
-		    const struct beest_limit *limit, int ret)
-{
-	return beest_fail(-ret, "%s%s; %s: key %s", beest_kv_transient(ret) ?
-			  BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(), purpose,
-			  last->write.key);
-}
-
-/* Repeats writes, the last with an answer, while that may help. */
-int beest_registry_ask(struct beest_registry *registry, struct beest_look_extra *extras,
-		       size_t count, const char *purpose, const struct beest_limit *limit)
-{
-	struct beest_look_extra *last = &extras[count - 1];
-	struct beest_look look = { .extras = extras, .extra_count = count };
-	struct beest_backoff backoff;
-	bool is_last, again = false;
-	int ret;
-
-	beest_clock_backoff_start(&backoff, registry->size);
-	for (;; again = true) {
-		is_last = beest_limit_is_short(limit);
-		look.deadline = beest_limit_look(limit);
-		ret = beest_look_take(registry, &look);
-		ret = last->done ? last->write.ret : ret;
-		last->repeated |= again;
-		if (ret == 0 || ret == -ENOENT)
-			return ret;
-		if (!beest_kv_transient(ret) || (is_last && !beest_limit_left(limit)))
-			return ask_fail(last, purpose, limit, ret);
-		ret = beest_limit_check(limit);
-		if (ret < 0)
-			return ask_fail(last, purpose, limit, ret);
-		beest_clock_backoff_sleep(&backoff, limit->end);
-	}
-}
-
-int beest_registry_take(struct beest_registry *registry, const char *key,
-			const struct beest_limit *limit)
-{
-	struct beest_look_extra extra = {
-		.server = beest_kv_server_of(registry->kv, key),
-		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
-	};
-	int ret;
-
-	beest_lease_forget(registry->leases, key, 0);
-	ret = beest_registry_ask(registry, &extra, 1, "to be deleted", limit);
-
-	return ret == -ENOENT && extra.repeated ? -ESTALE : ret;
-}
-
-int beest_registry_delete(struct beest_registry *registry, const char *key,
-			  const struct beest_limit *limit)
-{
-	int ret = beest_registry_take(registry, key, limit);
-
-	return ret == -ESTALE ? 0 : ret;
-}
-
-int beest_registry_publish(struct beest_registry *registry,
-			   const struct beest_registry_record *record,
-			   const struct beest_limit *limit)
-{
-	struct beest_wait wait = {
-		.own_keys = &record->key, .own_count = 1, .limit = limit,
-	};
-	int ret;
-
-	ret = beest_registry_put(registry, record);
-	if (ret == 0)
-		ret = beest_wait_run(registry, &wait);
-	if (ret == 0 && beest_lease_is(registry->leases, record->key, BEEST_LEASE_REFUSED)) {
-		beest_lease_forget(registry->leases, record->key, *record->serial);
-		return beest_fail(EMSGSIZE, "server %s: %s; to be stored: key %s",
-				  beest_kv_text(registry->kv,
-						beest_kv_server_of(registry->kv, record->key)),
-				  BEEST_KV_TOO_LARGE, record->key);
-	}
-
-	return ret;
-}
-
-void beest_registry_offer(struct beest_registry *registry, const char *key)
-{
-	struct beest_look_extra none = {
-		.server = beest_kv_server_of(registry->kv, key), .done = true,
-	};
-
-	beest_look_offer(registry, &none);
-}
-
-/* Removes what is doomed.  @look: has no more than what goes along with the first trip. */
-static void doomed_remove(struct beest_registry *registry, struct beest_look *look)
-{
-	int trip, one, ret = 0;
-
-	look->deadline = beest_clock_deadline(CLOSE_TIME);
-	for (trip = 0; trip < TRIPS && beest_lease_count(registry->leases, true); trip++) {
-		one = beest_look_take(registry, look);
-		ret = one < 0 ? one : ret;
-	}
-	if (ret < 0 && beest_lease_count(registry->leases, true))
-		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
-			  beest_error_text());
-}
-
-void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server)
-{
-	struct beest_look_want want = { .server = server };
-	struct beest_look look = {
-		.wants = &want, .count = server != SIZE_MAX, .flags = BEEST_LOOK_IDLE,
-	};
-
-	if (!serial)
-		return;
-
-	beest_lease_doom(registry->leases, serial);
-	doomed_remove(registry, &look);
-}
-
 bool beest_registry_retract(struct beest_registry *registry, const char *name)
 {
 	static const enum beest_record_kind kinds[] = { BEEST_KIND_QP, BEEST_KIND_MR };
@@ -447,22 +254,6 @@ bool beest_registry_retract(struct beest_registry *registry, const char *name)
 		       beest_lease_doom_key(registry->leases, key);
 
 	return any;
-}
-
-void beest_registry_purge(struct beest_registry *registry, const char *message)
-{
-	char key[BEEST_KEY_MAX + 1];
-	struct beest_look_extra extra = {
-		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
-	};
-	struct beest_look look = { .extras = &extra };
-
-	if (beest_registry_key(registry, BEEST_KIND_MESSAGE, message, key) == 0) {
-		beest_lease_forget(registry->leases, key, 0);
-		extra.server = beest_kv_server_of(registry->kv, key);
-		look.extra_count = 1;
-	}
-	doomed_remove(registry, &look);
 }
 
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what)

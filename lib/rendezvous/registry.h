@@ -92,15 +92,7 @@ struct beest_registry {
 int beest_registry_open(struct beest_registry **registry,
 			const struct beest_registry_config *config);
 
-/*
- * Withdraws the records of queue pairs and regions that are still this context's own, and
- * says that this rank has left.  Barriers, messages and listeners stay until their time to live
- * ends.  Waits at most a second for a server that is silent.  Other threads may be using the
- * registry: what they publish from now on is withdrawn at once.
- */
-void beest_registry_leave(struct beest_registry *registry);
-
-/* The same, and frees. */
+/* Frees it.  What is stored stays on the servers: beest_store_leave() comes first. */
 void beest_registry_close(struct beest_registry *registry);
 
 static inline const struct beest_incarnation *
@@ -154,51 +146,11 @@ int beest_registry_encode(const struct beest_registry *registry,
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
 
-/* Puts the record of an object and waits until its server has it. */
-int beest_registry_publish(struct beest_registry *registry,
-			   const struct beest_registry_record *record,
-			   const struct beest_limit *limit);
-
-/*
- * Tries to send what the server of @key does not have yet: for a quarter of a second at
- * most, and without waiting for an answer where the connection is known to be good.
- */
-void beest_registry_offer(struct beest_registry *registry, const char *key);
-
-/*
- * Takes looks with these @extras until the last one, which is answered, is done: its result, or the
- * failure of its server, with @purpose and the key in the sentence.
- */
-struct beest_look_extra;
-int beest_registry_ask(struct beest_registry *registry, struct beest_look_extra *extras,
-		       size_t count, const char *purpose, const struct beest_limit *limit);
-
-/*
- * Deletes the record of a key, whoever wrote it.  -ENOENT: there was none; -ESTALE: there is none
- * now, but an attempt that failed may have deleted it.
- */
-int beest_registry_take(struct beest_registry *registry, const char *key,
-			const struct beest_limit *limit);
-
-/* The same for those who only want it to be gone: 0 instead of -ESTALE. */
-int beest_registry_delete(struct beest_registry *registry, const char *key,
-			  const struct beest_limit *limit);
-
-/*
- * Withdraws the records of the object with this serial; waits a second at most.  A server that
- * was silent a moment ago is left to a later look, and so is any that has just failed, unless it
- * is @server (SIZE_MAX: none).
- */
-void beest_registry_withdraw(struct beest_registry *registry, uint64_t serial, size_t server);
-
 /*
  * Gives up the records of queue pairs and regions that this context keeps under @name, without
  * talking to a server: later looks remove them, and leave no tombstone.  False: it keeps none.
  */
 bool beest_registry_retract(struct beest_registry *registry, const char *name);
-
-/* Removes what was given up, and a message with that name, too.  Waits a second at most. */
-void beest_registry_purge(struct beest_registry *registry, const char *message);
 
 /*
  * Notes "@who had @what", which may be why a wait ends in vain; the second function adds

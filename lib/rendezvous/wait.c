@@ -618,7 +618,7 @@ static int meeting_end(struct waiting *w)
 		beest_presence_has_met(w->registry);
 	else if (!beest_lease_is(w->registry->leases, w->registry->presence.key,
 				 BEEST_LEASE_SETTLED))
-		beest_registry_offer(w->registry, w->registry->presence.key);
+		beest_look_send(w->registry, w->registry->presence.key);
 
 	return 1;
 }

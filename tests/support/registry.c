@@ -161,6 +161,7 @@ void registry_close(struct beest_registry *registry)
 		i++;
 	if (i < *count)
 		registry_stage.open[i] = registry_stage.open[--*count];
+	beest_store_leave(registry);
 	beest_registry_close(registry);
 }
 
@@ -214,7 +215,7 @@ int registry_publish(struct beest_registry *registry, enum beest_record_kind kin
 		.kind = kind, .key = registry_key(kind, name), .body = text, .size = strlen(text),
 	};
 
-	return beest_registry_publish(registry, &record, REGISTRY_LIMIT(0));
+	return beest_store_publish(registry, &record, REGISTRY_LIMIT(0));
 }
 
 int registry_look(struct beest_registry *registry, unsigned int flags)

@@ -13,6 +13,7 @@
 
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/registry.h"
+#include "lib/rendezvous/store.h"
 #include "lib/rendezvous/wait.h"
 #include "tests/support/fake-kv.h"
 

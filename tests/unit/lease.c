@@ -895,19 +895,19 @@ static void withdrawal(void **state)
 	assert_int_equal(registry_look(registry, 0), 0);
 
 	fake_kv_count_again();
-	beest_registry_withdraw(registry, mine, SIZE_MAX);
+	beest_store_withdraw(registry, mine, SIZE_MAX);
 	assert_int_equal(fake_kv.round_trips, 2);
 	assert_true(is_closed("plain"));
 	assert_null(registry_said(registry, BEEST_KIND_MR, "with"));
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
 
-	beest_registry_withdraw(registry, closed, SIZE_MAX);
+	beest_store_withdraw(registry, closed, SIZE_MAX);
 	assert_true(is_closed("echo"));
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "echo"), "echo");
 	registry_stage.now += 61 * BEEST_SECOND;
 	assert_null(registry_said(registry, BEEST_KIND_QP, "echo"));
-	beest_registry_withdraw(registry, 0, SIZE_MAX);
-	beest_registry_withdraw(registry, 77, SIZE_MAX);
+	beest_store_withdraw(registry, 0, SIZE_MAX);
+	beest_store_withdraw(registry, 77, SIZE_MAX);
 	beest_lease_doom(registry->leases, 0);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "stays"), "s");
@@ -939,7 +939,7 @@ static void withdraw_beside(int error, bool silent)
 	registry_server->error = error;
 	registry_server->silent = silent;
 	for (object = 0; object < OBJECTS; object++) {
-		beest_registry_withdraw(registry, serials[object], SIZE_MAX);
+		beest_store_withdraw(registry, serials[object], SIZE_MAX);
 		for (i = 0; i < REGIONS; i++)
 			if (registry_home(registry, BEEST_KIND_MR, names[object][i]) == b)
 				assert_null(registry_said(registry, BEEST_KIND_MR,
@@ -974,7 +974,7 @@ static void withdrawal_over_a_connection_that_was_closed(void **state)
 	registry_put(registry, BEEST_KIND_MR, "x", "r", &mine);
 	assert_int_equal(registry_look(registry, 0), 0);
 	fake_kv_fail(FAKE_KV_REQUEST, 1, ECONNRESET, FAKE_KV_REFUSED);
-	beest_registry_withdraw(registry, mine, SIZE_MAX);
+	beest_store_withdraw(registry, mine, SIZE_MAX);
 	assert_null(registry_said(registry, BEEST_KIND_MR, "x"));
 	registry_kill(registry);
 }
@@ -1058,7 +1058,7 @@ static void destroy_and_look(struct beest_kv *kv, const struct beest_kv_request 
 	(void)kv;
 	(void)request;
 	if (hooked_at-- == 0)
-		beest_registry_withdraw(registry, 1, SIZE_MAX);
+		beest_store_withdraw(registry, 1, SIZE_MAX);
 }
 
 static void one_destroys_what_the_other_sends(void **state)

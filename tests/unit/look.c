@@ -364,14 +364,14 @@ static void one_write_to_a_server_that_is_gone(void **state)
 	registry_server->error = ECONNRESET;
 	registry_server->probe_error = ECONNREFUSED;
 	soon = beest_clock_deadline(2 * BEEST_SECOND);
-	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x", REGISTRY_LIMIT(soon)),
+	assert_int_equal(beest_store_delete(registry, "hb1/job/msg/x", REGISTRY_LIMIT(soon)),
 			 -ECONNREFUSED);
 	assert_error_has("tried for 2 s: server a:1");
 	assert_error_has("; to be deleted: key hb1/job/msg/x");
-	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x",
-					       REGISTRY_LIMIT(HARTEBEEST_ONCE)), -ECONNREFUSED);
+	assert_int_equal(beest_store_delete(registry, "hb1/job/msg/x",
+					    REGISTRY_LIMIT(HARTEBEEST_ONCE)), -ECONNREFUSED);
 	assert_null(strstr(beest_error_text(), "tried for"));
-	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/x", REGISTRY_LIMIT(1)),
+	assert_int_equal(beest_store_delete(registry, "hb1/job/msg/x", REGISTRY_LIMIT(1)),
 			 -ECONNREFUSED);
 	assert_error_has("the deadline had passed ");
 	assert_error_has("not a span): server a:1");
@@ -385,7 +385,7 @@ static void a_deletion_when_the_epoch_is_missing(void **state)
 	assert_int_equal(registry_publish(registry, BEEST_KIND_MESSAGE, "m", "text"), 0);
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	assert_true(evict("hb1/job/epoch"));
-	assert_int_equal(beest_registry_delete(registry, "hb1/job/msg/m", REGISTRY_LIMIT(0)), 0);
+	assert_int_equal(beest_store_delete(registry, "hb1/job/msg/m", REGISTRY_LIMIT(0)), 0);
 	assert_null(registry_said(registry, BEEST_KIND_MESSAGE, "m"));
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
 	assert_true(epoch_is_kept());
@@ -712,7 +712,7 @@ static void offers(void **state)
 	registry_stage.now += 50 * BEEST_MS;
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	fake_kv_count_again();
-	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	beest_look_send(registry, registry_key(BEEST_KIND_QP, "x"));
 	counted(0, 1, 1);
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
 	assert_false(beest_lease_is(registry->leases, registry_key(BEEST_KIND_QP, "x"),
@@ -730,7 +730,7 @@ static void an_offer_over_an_old_connection(void **state)
 	registry_stage.now += 150 * BEEST_MS;
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	fake_kv_count_again();
-	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	beest_look_send(registry, registry_key(BEEST_KIND_QP, "x"));
 	counted(1, 2, 3);
 	assert_true(beest_lease_is(registry->leases, registry_key(BEEST_KIND_QP, "x"),
 				   BEEST_LEASE_SETTLED));
@@ -743,7 +743,7 @@ static void an_offer_that_is_lost(void **state)
 	make();
 	fake_kv_restart(registry_server);
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
-	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	beest_look_send(registry, registry_key(BEEST_KIND_QP, "x"));
 	assert_null(registry_said(registry, BEEST_KIND_QP, "x"));
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
@@ -757,7 +757,7 @@ static void an_offer_refused(void **state)
 	make();
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	fake_kv_fail(FAKE_KV_WRITE, 1, ECONNRESET, FAKE_KV_REFUSED);
-	beest_registry_offer(registry, registry_key(BEEST_KIND_QP, "x"));
+	beest_look_send(registry, registry_key(BEEST_KIND_QP, "x"));
 	assert_int_equal(fake_kv.fired, 1);
 	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_look(registry, 0), 0);

@@ -248,9 +248,9 @@ static void a_machine_that_stood_still(void **state)
 	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), 0);
 	publish(one, 1);
 	fake_kv.hook = standstill_hook;
-	assert_int_equal(beest_registry_delete(one, keys[1],
-					       REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND))),
-					       0);
+	assert_int_equal(beest_store_delete(one, keys[1],
+					    REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND))),
+			 0);
 }
 
 /* A moment of silence does not outweigh an answer, but is mentioned. */

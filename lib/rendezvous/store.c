@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* store.c - see store.h */
+#include "config.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/rendezvous/store.h"
+#include "lib/rendezvous/wait.h"
+
+/* A closing process must not hang on a silent server. */
+#define CLOSE_TIME BEEST_SECOND
+
+/*
+ * One trip asks whether the records are still ours, and the next removes them.  A third
+ * is needed if a connection was closed, or if the first left out a server that had just
+ * failed.
+ */
+#define TRIPS 3
+
+/* ---------------------------------------------------------------- store and delete --- */
+
+/* Makes a sentence like that of a wait in vain. */
+static int ask_fail(const struct beest_look_extra *last, const char *purpose,
+		    const struct beest_limit *limit, int ret)
+{
+	return beest_fail(-ret, "%s%s; %s: key %s", beest_kv_transient(ret) ?
+			  BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(), purpose,
+			  last->write.key);
+}
+
+/* Repeats writes, the last with an answer, while that may help. */
+int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *extras,
+		    size_t count, const char *purpose, const struct beest_limit *limit)
+{
+	struct beest_look_extra *last = &extras[count - 1];
+	struct beest_look look = { .extras = extras, .extra_count = count };
+	struct beest_backoff backoff;
+	bool is_last, again = false;
+	int ret;
+
+	beest_clock_backoff_start(&backoff, registry->size);
+	for (;; again = true) {
+		is_last = beest_limit_is_short(limit);
+		look.deadline = beest_limit_look(limit);
+		ret = beest_look_take(registry, &look);
+		ret = last->done ? last->write.ret : ret;
+		last->repeated |= again;
+		if (ret == 0 || ret == -ENOENT)
+			return ret;
+		if (!beest_kv_transient(ret) || (is_last && !beest_limit_left(limit)))
+			return ask_fail(last, purpose, limit, ret);
+		ret = beest_limit_check(limit);
+		if (ret < 0)
+			return ask_fail(last, purpose, limit, ret);
+		beest_clock_backoff_sleep(&backoff, limit->end);
+	}
+}
+
+int beest_store_take(struct beest_registry *registry, const char *key,
+		     const struct beest_limit *limit)
+{
+	struct beest_look_extra extra = {
+		.server = beest_kv_server_of(registry->kv, key),
+		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
+	};
+	int ret;
+
+	beest_lease_forget(registry->leases, key, 0);
+	ret = beest_store_ask(registry, &extra, 1, "to be deleted", limit);
+
+	return ret == -ENOENT && extra.repeated ? -ESTALE : ret;
+}
+
+int beest_store_delete(struct beest_registry *registry, const char *key,
+		       const struct beest_limit *limit)
+{
+	int ret = beest_store_take(registry, key, limit);
+
+	return ret == -ESTALE ? 0 : ret;
+}
+
+int beest_store_publish(struct beest_registry *registry,
+			const struct beest_registry_record *record,
+			const struct beest_limit *limit)
+{
+	struct beest_wait wait = {
+		.own_keys = &record->key, .own_count = 1, .limit = limit,
+	};
+	int ret;
+
+	ret = beest_registry_put(registry, record);
+	if (ret == 0)
+		ret = beest_wait_run(registry, &wait);
+	if (ret == 0 && beest_lease_is(registry->leases, record->key, BEEST_LEASE_REFUSED)) {
+		beest_lease_forget(registry->leases, record->key, *record->serial);
+		return beest_fail(EMSGSIZE, "server %s: %s; to be stored: key %s",
+				  beest_kv_text(registry->kv,
+						beest_kv_server_of(registry->kv, record->key)),
+				  BEEST_KV_TOO_LARGE, record->key);
+	}
+
+	return ret;
+}
+
+/* ----------------------------------------------------------------------- withdraw --- */
+
+/* Removes what is doomed.  @look: has no more than what goes along with the first trip. */
+static void doomed_remove(struct beest_registry *registry, struct beest_look *look)
+{
+	int trip, one, ret = 0;
+
+	look->deadline = beest_clock_deadline(CLOSE_TIME);
+	for (trip = 0; trip < TRIPS && beest_lease_count(registry->leases, true); trip++) {
+		one = beest_look_take(registry, look);
+		ret = one < 0 ? one : ret;
+	}
+	if (ret < 0 && beest_lease_count(registry->leases, true))
+		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
+			  beest_error_text());
+}
+
+void beest_store_withdraw(struct beest_registry *registry, uint64_t serial, size_t server)
+{
+	struct beest_look_want want = { .server = server };
+	struct beest_look look = {
+		.wants = &want, .count = server != SIZE_MAX, .flags = BEEST_LOOK_IDLE,
+	};
+
+	if (!serial)
+		return;
+
+	beest_lease_doom(registry->leases, serial);
+	doomed_remove(registry, &look);
+}
+
+void beest_store_purge(struct beest_registry *registry, const char *message)
+{
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_look_extra extra = {
+		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
+	};
+	struct beest_look look = { .extras = &extra };
+
+	if (beest_registry_key(registry, BEEST_KIND_MESSAGE, message, key) == 0) {
+		beest_lease_forget(registry->leases, key, 0);
+		extra.server = beest_kv_server_of(registry->kv, key);
+		look.extra_count = 1;
+	}
+	doomed_remove(registry, &look);
+}
+
+/* ---------------------------------------------------------------------- last words --- */
+
+/*
+ * Further trips wait for requests of other threads, which store a doomed record meanwhile.  Only
+ * a context that is left, not closed, has such threads.
+ */
+static bool others_are_done(struct beest_registry *registry, struct beest_backoff *backoff,
+			    int64_t deadline)
+{
+	if (!beest_lease_is_busy(registry->leases) || !beest_clock_left(deadline))
+		return true;
+	beest_clock_backoff_sleep(backoff, deadline);
+
+	return false;
+}
+
+/* The first trip asks whether the records are still ours; the others send all that ends. */
+void beest_store_leave(struct beest_registry *registry)
+{
+	struct beest_look_extra extras[registry->server_count + 1];
+	struct beest_look look = {
+		.extras = extras, .deadline = beest_clock_deadline(CLOSE_TIME),
+	};
+	struct beest_incarnation news;
+	struct beest_backoff backoff;
+	int ret, trip = 1;
+	size_t i, left;
+
+	if (!beest_presence_is_put(registry))
+		return;
+
+	beest_clock_backoff_start(&backoff, registry->size);
+	beest_lease_doom_all(registry->leases);
+	beest_look_take(registry, &look);
+
+	for (i = 0; i < registry->server_count; i++)
+		if (registry->servers[i].listed)
+			extras[look.extra_count++] = (struct beest_look_extra){
+				.server = i,
+				.write = { .verb = BEEST_KV_DELETE,
+					   .key = registry->serverlist.key },
+			};
+	beest_presence_leave(registry);
+	beest_presence_news(registry, &news, &extras[look.extra_count++]);
+	do {
+		ret = beest_look_take(registry, &look);
+		left = beest_lease_count(registry->leases, true);
+	} while ((++trip < TRIPS && (ret < 0 || left)) ||
+		 !others_are_done(registry, &backoff, look.deadline));
+	if (left)
+		beest_log(registry->log, BEEST_LOG_WARN, "%zu records stay behind on the servers "
+			  "until their time to live is over", left);
+}

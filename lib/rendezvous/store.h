@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store.h - change what the servers have, and see it done
+ *
+ * Owns the calls that store and remove what the registry keeps and return when the servers have
+ * done so, up to the last words of a rank that leaves.  Knows nothing of what records say.
+ */
+#ifndef BEEST_STORE_H
+#define BEEST_STORE_H
+
+#include "lib/rendezvous/look.h"
+
+/* Puts the record of an object, and waits until its server has it. */
+int beest_store_publish(struct beest_registry *registry,
+			const struct beest_registry_record *record,
+			const struct beest_limit *limit);
+
+/*
+ * Takes looks with these @extras until the last one, which is answered, is done: its result, or the
+ * failure of its server, with @purpose and the key in the sentence.
+ */
+int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *extras,
+		    size_t count, const char *purpose, const struct beest_limit *limit);
+
+/*
+ * Deletes the record of a key, whoever wrote it.  -ENOENT: there was none; -ESTALE: there is none
+ * now, but an attempt that failed may have deleted it.
+ */
+int beest_store_take(struct beest_registry *registry, const char *key,
+		     const struct beest_limit *limit);
+
+/* The same for those who only want it to be gone: 0 instead of -ESTALE. */
+int beest_store_delete(struct beest_registry *registry, const char *key,
+		       const struct beest_limit *limit);
+
+/*
+ * Withdraws the records of the object with this serial; waits a second at most.  A server that
+ * was silent a moment ago is left to a later look, and so is any that has just failed, unless it
+ * is @server (SIZE_MAX: none).
+ */
+void beest_store_withdraw(struct beest_registry *registry, uint64_t serial, size_t server);
+
+/* Removes what was given up, and a message with that name, too.  Waits a second at most. */
+void beest_store_purge(struct beest_registry *registry, const char *message);
+
+/*
+ * Withdraws the records of queue pairs and regions that are still this context's own, and
+ * says that this rank has left.  Barriers, messages and listeners stay until their time to live
+ * ends.  Waits at most a second for a server that is silent.  Other threads may be using the
+ * registry: what they publish from now on is withdrawn at once.
+ */
+void beest_store_leave(struct beest_registry *registry);
+
+#endif
