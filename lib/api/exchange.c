@@ -8,8 +8,8 @@
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/collect.h"
 #include "lib/rendezvous/counter.h"
-#include "lib/rendezvous/failure.h"
 #include "lib/rendezvous/message.h"
+#include "lib/rendezvous/store.h"
 
 HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const char *key,
 					  const void *data, size_t length, int64_t deadline)
@@ -146,5 +146,5 @@ HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char 
 {
 	REQUIRE(hb, text);
 	TRY(beest_context_need_registry(hb, BEEST_KIND_ANY, NULL));
-	return beest_call_done(hb, beest_failure_say(hb->registry, text));
+	return beest_call_done(hb, beest_store_fail(hb->registry, text));
 }

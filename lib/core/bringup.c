@@ -10,6 +10,7 @@
 #include "lib/core/bringup.h"
 #include "lib/core/handshake.h"
 #include "lib/rendezvous/inquiry.h"
+#include "lib/rendezvous/presence.h"
 
 /* -------------------------------------------------------- the fetched peers --- */
 

@@ -19,6 +19,7 @@
 #include "lib/core/context.h"
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
+#include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 
 /*
@@ -175,7 +176,7 @@ void beest_client_end(struct beest_client *client)
 static void standing_fill(struct beest_standing *standing, const void *data, size_t length)
 {
 	struct hartebeest_client *request = &standing->request;
-	const struct beest_presence *presence = &standing->home.registry->presence;
+	const struct beest_registry_presence *presence = &standing->home.registry->presence;
 
 	request->rank = presence->rank;
 	request->pid = (uint32_t)getpid();

@@ -14,6 +14,7 @@
 #include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/kv/login.h"
+#include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"

@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/core/handshake.h"
+#include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 
 /* -------------------------------------------------------------- a leftover? --- */

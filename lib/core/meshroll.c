@@ -14,6 +14,7 @@
 #include "lib/core/meshmark.h"
 #include "lib/core/meshphase.h"
 #include "lib/core/meshroll.h"
+#include "lib/rendezvous/presence.h"
 
 /*
  * The processes of a run start within this time of each other.  For as long, a mark that does

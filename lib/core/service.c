@@ -21,6 +21,7 @@
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
 #include "lib/core/service.h"
+#include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 
 /* Records that a listener asks for in each look. */

@@ -12,16 +12,14 @@
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
-#include "lib/rendezvous/wait.h"
+#include "lib/rendezvous/failure.h"
+#include "lib/rendezvous/presence.h"
 
 /*
  * A rank that gives up first asks its server for the time, for at most as long, and which ranks
- * are there; then it stores the records.
+ * are there.
  */
 #define ASK_TIME (250 * BEEST_MS)
-
-/* When all of that has to be over; a look that is under way then has as long again. */
-#define SAY_TIME (BEEST_SECOND - BEEST_LIMIT_LOOK)
 
 /* Time to live of the record, in seconds. */
 #define FAILURE_TTL 600
@@ -40,32 +38,6 @@ static const struct beest_codec_field failing_rows[] = {
 	BEEST_CODEC_ROW(failing, place, UINT),
 };
 static const struct beest_codec_layout failing_layout = BEEST_CODEC_LAYOUT(failing_rows);
-
-/*
- * A process begins together with its run, but one that has had a context before may begin another
- * run now.
- */
-static int64_t run_began(void)
-{
-	static pid_t opened_in;		/* a forked child begins, too */
-	const pid_t pid = getpid();
-	int64_t began = beest_process_began(pid);
-
-	if (__atomic_exchange_n(&opened_in, pid, __ATOMIC_RELAXED) == pid || began < 0)
-		return beest_process_clock();
-
-	return began + BEEST_PROCESS_TICK;
-}
-
-void beest_failure_open(struct beest_registry *registry)
-{
-	struct beest_failure *failure = &registry->failure;
-
-	failure->began = run_began();
-
-	snprintf(failure->key, sizeof(failure->key), "hb1/%s/failed", registry->job);
-	failure->server = beest_kv_server_of(registry->kv, failure->key);
-}
 
 /* ------------------------------------------------------------------- giving up --- */
 
@@ -109,7 +81,7 @@ static size_t failing_tell(struct beest_registry *registry, uint8_t *bytes)
 	return (size_t)beest_codec_encode(&failing_layout, &failing, bytes, sizeof(failing));
 }
 
-static int failure_put(struct beest_registry *registry)
+static int failing_put(struct beest_registry *registry)
 {
 	size_t count = registry->ranks ? registry->ranks->count : 0;
 	uint8_t *body = malloc(BEEST_BODY_MAX + sizeof(struct failing) +
@@ -139,31 +111,18 @@ static int failure_put(struct beest_registry *registry)
  * Processes that wait for this one learn of it by the news.  The failure of a rank
  * concerns all ranks, so a rank also writes a record for all.
  */
-int beest_failure_say(struct beest_registry *registry, const char *text)
+int beest_failure_put(struct beest_registry *registry, const char *text)
 {
 	struct beest_rank_body *self = &registry->presence.self;
-	const bool has_rank = registry->presence.rank >= 0;
-	const char *keys[] = { registry->presence.key, registry->failure.key };
-	struct beest_incarnation news;
-	struct beest_look_extra extra;
-	struct beest_limit limit;
-	struct beest_wait wait = {
-		.own_keys = keys, .own_count = 1 + has_rank, .limit = &limit,
-		.extras = &extra, .extra_count = 1,
-	};
 	int ret;
 
-	beest_limit_start(&limit, NULL, beest_clock_deadline(SAY_TIME), 0);
 	pthread_mutex_lock(&registry->lock);
 	self->state = BEEST_RANK_FAILED;
 	beest_text_copy(self->reason, sizeof(self->reason), text);
 	pthread_mutex_unlock(&registry->lock);
-	beest_presence_news(registry, &news, &extra);
-	ret = beest_presence_put(registry);
-	if (ret == 0 && has_rank)
-		ret = failure_put(registry);
+	ret = beest_registry_present(registry);
 
-	return ret < 0 ? ret : beest_wait_run(registry, &wait);
+	return ret == 0 && registry->presence.rank >= 0 ? failing_put(registry) : ret;
 }
 
 /* --------------------------------------------------------------------- hearing --- */
@@ -240,7 +199,7 @@ static void failure_delete(struct beest_registry *registry)
 static bool leftover_judge(struct beest_registry *registry, const struct beest_record *record,
 			   const struct beest_rank_body *body, bool *first)
 {
-	struct beest_failure *failure = &registry->failure;
+	struct beest_registry_failure *failure = &registry->failure;
 	bool left;
 	int ret = 0;
 
@@ -262,8 +221,8 @@ static bool leftover_judge(struct beest_registry *registry, const struct beest_r
 
 int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_value *value)
 {
-	struct beest_failure *failure = &registry->failure;
-	const struct beest_presence *own = &registry->presence;
+	struct beest_registry_failure *failure = &registry->failure;
+	const struct beest_registry_presence *own = &registry->presence;
 	char who[BEEST_PRESENCE_TEXT], what[BEEST_REASON_MAX + 16];
 	struct beest_rank_body body;
 	struct beest_record record;

@@ -13,33 +13,13 @@
 #ifndef BEEST_FAILURE_H
 #define BEEST_FAILURE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "lib/kv/kv.h"
-#include "lib/rendezvous/record.h"
-
-struct beest_registry;
-struct beest_wait;
-
-struct beest_failure {
-	char key[BEEST_KEY_MAX + 1];
-	size_t server;
-	int64_t began;			/* when this run did, by beest_process_clock(), or later */
-	/* under the registry's lock */
-	bool looked;
-	struct beest_incarnation found;		/* author of a leftover then; zeros: none */
-};
-
-void beest_failure_open(struct beest_registry *registry);
+#include "lib/rendezvous/registry.h"
 
 /*
- * Tells all ranks that wait, now or later; without a rank, only those that wait for what
- * this process has published.  Takes a second at most.  Of @text less than
- * BEEST_REASON_MAX bytes are kept.  Errors of beest_wait_run().
+ * Puts the presence of this rank, which has failed, and the record for all ranks, if it has a rank.
+ * Asks a server for the time and who is there, for half a second at most.
  */
-int beest_failure_say(struct beest_registry *registry, const char *text);
+int beest_failure_put(struct beest_registry *registry, const char *text);
 
 /* Judges what was read there.  -ECONNABORTED: a rank of this run has failed. */
 int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_value *value);

@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/inquiry.h"
+#include "lib/rendezvous/presence.h"
 
 /* How long all questions of one kind may take together. */
 #define ASK_TIME (250 * BEEST_MS)

@@ -68,7 +68,7 @@ int beest_list_say(struct beest_list *list, const void *body, size_t size)
 {
 	uint8_t entry[BEEST_ENTRY_MAX], *said;
 	size_t former = beest_list_is_saying(list) ? list->said_size : 0;
-	int ret = beest_presence_announce(list->registry);
+	int ret = beest_registry_announce(list->registry);
 
 	if (ret == 0)
 		ret = beest_list_encode(list, body, size, entry);

@@ -34,6 +34,10 @@
 /* The number of this library's items that memcached 1.6 holds in a megabyte. */
 #define ITEMS_PER_MB 4369
 
+/* The writes by which a process says that it begins, and how long they stay, in seconds. */
+#define STARTS 2
+#define STARTS_TTL (2 * BEEST_STARTS_RECENT / BEEST_SECOND)
+
 /* One request to one server: its leases, the extras and the wants. */
 struct part {
 	struct beest_kv_request *request;	/* of the round */
@@ -151,17 +155,48 @@ static void wants_fail(const struct beest_look *look, size_t server)
 		look->wants[i].failed |= look->wants[i].server == server;
 }
 
+/* Does a request to @server have to say that this process begins? */
+static bool start_is_due(const struct beest_registry *registry, size_t server)
+{
+	const struct beest_registry_presence *presence = &registry->presence;
+	const int64_t begun_at = __atomic_load_n(&presence->begun_at, __ATOMIC_RELAXED);
+
+	return presence->rank >= 0 && server == presence->server &&
+	       beest_registry_is_announced(registry) &&
+	       (!begun_at || (!__atomic_load_n(&presence->met, __ATOMIC_RELAXED) &&
+			      beest_clock_now() - begun_at > BEEST_STARTS_RECENT));
+}
+
+void beest_look_begin_again(struct beest_registry *registry)
+{
+	__atomic_store_n(&registry->presence.begun_at, 0, __ATOMIC_RELAXED);
+}
+
+/* The start is appended where there are some, and else added: one of the two is carried out. */
+static void starts_add(const struct beest_registry_presence *presence,
+		       struct beest_kv_request *request)
+{
+	static const enum beest_kv_verb verbs[STARTS] = { BEEST_KV_APPEND, BEEST_KV_ADD };
+	size_t i;
+
+	for (i = 0; i < STARTS; i++)
+		request->writes[request->write_count++] = (struct beest_kv_write){
+			.verb = verbs[i], .key = presence->starts_key,
+			.value = &presence->incarnation, .size = BEEST_INCARNATION_SIZE,
+			.ttl = STARTS_TTL,
+		};
+}
+
 /* Puts the extras behind the writes of the leases.  The last one may be answered. */
 static void extras_add(struct part *part, const struct round *round)
 {
-	const struct beest_presence *presence = &round->registry->presence;
 	struct beest_kv_request *request = part->request;
 	const struct beest_look *look = round->look;
 	size_t i;
 
 	request->write_count = part->plan.write_count;
-	for (i = 0; i < BEEST_PRESENCE_STARTS && part->begins; i++)
-		request->writes[request->write_count++] = presence->start[i];
+	if (part->begins)
+		starts_add(&round->registry->presence, request);
 	for (i = 0; i < look->extra_count; i++)
 		if (part_has_extra(part, &look->extras[i]))
 			request->writes[request->write_count++] = look->extras[i].write;
@@ -183,7 +218,8 @@ static int part_fill(struct round *round, struct part *part)
 
 	part->plan.keys[0] = round->registry->epoch_key;
 	if (part->begins)
-		beest_presence_begun(round->registry, true);
+		__atomic_store_n(&round->registry->presence.begun_at, beest_clock_now(),
+				 __ATOMIC_RELAXED);
 	extras_add(part, round);
 	for (i = 0; i < look->count; i++)
 		if (part_has_want(part, &look->wants[i]))
@@ -232,9 +268,9 @@ static int part_plan(struct round *round, size_t server)
 		return 0;
 
 	/* If the server has lost all, the request runs again, and then says so in any case. */
-	part->begins = beest_presence_begins(registry, server);
+	part->begins = start_is_due(registry, server);
 	ret = beest_lease_plan(registry->leases, server, look->flags & BEEST_LOOK_CHECK,
-			       spare + BEEST_PRESENCE_STARTS, &part->plan);
+			       spare + STARTS, &part->plan);
 	if (ret < 0 || (!spare && !part->plan.write_count && part->plan.key_count == 1)) {
 		beest_lease_plan_free(&part->plan);
 		return ret;
@@ -308,7 +344,7 @@ static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t 
 			  "storing the records again", beest_kv_label(registry->kv, server));
 		beest_lease_lose(registry->leases, server);
 		if (server == registry->presence.server)
-			beest_presence_begun(registry, false);
+			beest_look_begin_again(registry);
 	}
 
 	return verdict == BEEST_EPOCH_OUTDATED ? -ENODATA : 0;
@@ -494,7 +530,7 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 static void extras_hand_over(const struct part *part, struct beest_look *look)
 {
 	const struct beest_kv_write *write = part->request->writes + part->plan.write_count +
-					     (part->begins ? BEEST_PRESENCE_STARTS : 0);
+					     (part->begins ? STARTS : 0);
 	size_t i;
 
 	for (i = 0; i < look->extra_count; i++)
@@ -621,7 +657,7 @@ static void part_end(struct round *round, struct part *part)
 		return;
 
 	if (part->begins)
-		beest_presence_begun(registry, false);
+		beest_look_begin_again(registry);
 	round->ret = ret;
 	memcpy(round->why, part->request->why, sizeof(part->request->why));
 	extras_hand_over(part, round->look);
@@ -646,7 +682,7 @@ static void part_again(struct round *round, struct part *part)
 	extras_hand_over(part, round->look);
 	for (i = 0; i < round->look->extra_count; i++)
 		round->look->extras[i].repeated |= part_has_extra(part, &round->look->extras[i]);
-	part->begins |= beest_presence_begins(round->registry, part->plan.server);
+	part->begins |= start_is_due(round->registry, part->plan.server);
 	extras_add(part, round);
 	beest_kv_values_free(part->request->values, part->request->key_count);
 	part->plan.number = beest_registry_number(round->registry);
@@ -777,7 +813,7 @@ void beest_look_degraded(struct beest_registry *registry)
  */
 int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 {
-	const struct beest_presence *presence = &registry->presence;
+	const struct beest_registry_presence *presence = &registry->presence;
 	struct beest_look_want home = { .server = presence->server };
 	struct beest_look first = { .wants = &home, .count = 1, .deadline = look->deadline };
 	size_t i;

@@ -3,14 +3,17 @@
  * look.h - one conversation with the servers
  *
  * Owns the step that brings the servers to what the leases want: each look sends what is
- * not stored, asks each server for its epoch, and fetches what somebody waits for, all in
- * one round trip.  Judges epochs and finds out what is wrong with a server.  Knows nothing
- * of waiting or of what records say.
+ * not stored, says that this process begins, asks each server for its epoch, and fetches what
+ * somebody waits for, all in one round trip.  Judges epochs and finds out what is wrong with a
+ * server.  Knows nothing of waiting or of what records say.
  */
 #ifndef BEEST_LOOK_H
 #define BEEST_LOOK_H
 
 #include "lib/rendezvous/registry.h"
+
+/* A process that has met nobody for so long says again that it begins. */
+#define BEEST_STARTS_RECENT (10 * BEEST_SECOND)
 
 /* A value to fetch or, without a key, a server that must answer. */
 struct beest_look_want {
@@ -61,6 +64,9 @@ void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *
 
 /* Tries to send what the server of @key does not have yet, in the same way. */
 void beest_look_send(struct beest_registry *registry, const char *key);
+
+/* Has the next look say again that a process of this rank begins. */
+void beest_look_begin_again(struct beest_registry *registry);
 
 /*
  * The error of a server at the last look, and its sentence.  0: the server answers, or was

@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/inquiry.h"
+#include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/missing.h"
 
 static size_t count_of(const struct beest_missing *missing)

@@ -2,34 +2,17 @@
 /* presence.c - see presence.h */
 #include "config.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/hash.h"
-#include "lib/base/random.h"
 #include "lib/base/text.h"
-#include "lib/rendezvous/look.h"
-
-/* Time to live of the presence in each state, in seconds; 0: of the option exchange.ttl. */
-static const int64_t state_ttl[] = {
-	[BEEST_RANK_ALIVE] = 0,
-	[BEEST_RANK_LEFT] = 60,
-	[BEEST_RANK_FAILED] = 600,
-};
-
-/* Whoever began within this time is found among the starts of its rank; in seconds. */
-#define STARTS_TTL 20
-
-/* A process that has met nobody by then begins again. */
-#define STARTS_RECENT (STARTS_TTL / 2 * BEEST_SECOND)
+#include "lib/rendezvous/presence.h"
 
 /* A process that waits, and has met nobody, looks at its presence more often than this. */
 #define DOUBT_TIME (1500 * BEEST_MS)
@@ -37,141 +20,7 @@ static const int64_t state_ttl[] = {
 /* The time that a look may take when only a sentence needs it. */
 #define TEXT_TIME (250 * BEEST_MS)
 
-/* ------------------------------------------------------------------ who we are --- */
-
-/* Host names are only for sentences, so an odd byte in one must not spoil the record. */
-static void host_read(char host[BEEST_HOST_MAX])
-{
-	size_t i;
-
-	if (gethostname(host, BEEST_HOST_MAX) < 0)
-		strcpy(host, "unknown");
-	host[BEEST_HOST_MAX - 1] = '\0';
-	for (i = 0; host[i]; i++)
-		if ((uint8_t)host[i] <= 0x20 || (uint8_t)host[i] >= 0x7f)
-			host[i] = '?';
-}
-
-static int incarnation_draw(struct beest_incarnation *incarnation)
-{
-	int ret = beest_random(incarnation, sizeof(*incarnation));
-
-	if (ret == 0)
-		ret = beest_process_mark(incarnation->bytes);
-
-	return ret < 0 ? beest_fail_prefix(ret, "no random bits for an incarnation") : 0;
-}
-
-/* The same for all ranks of a job, whatever the byte order of their hosts; 0: unknown. */
-static uint64_t participants_digest(const struct beest_ids *ranks)
-{
-	uint64_t digest = BEEST_HASH_FNV;
-	uint32_t id;
-	size_t i;
-
-	if (!ranks || !ranks->count)
-		return 0;
-	for (i = 0; i < ranks->count; i++) {
-		id = htole32((uint32_t)ranks->id[i]);
-		digest = beest_hash_fnv(digest, &id, sizeof(id));
-	}
-
-	return digest | 1;
-}
-
-static int presence_key(const struct beest_registry *registry, int32_t rank,
-			const struct beest_incarnation *incarnation,
-			char key[BEEST_KEY_MAX + 1])
-{
-	char name[2 * BEEST_INCARNATION_SIZE + 1];
-	size_t i;
-
-	if (rank >= 0)
-		snprintf(name, sizeof(name), "%" PRId32, rank);
-	for (i = 0; rank < 0 && i < BEEST_INCARNATION_SIZE; i++)
-		snprintf(name + 2 * i, 3, "%02x", incarnation->bytes[i]);
-
-	return beest_registry_key(registry, BEEST_KIND_RANK, name, key);
-}
-
-/* The starts are appended where there are some, and else added: one of the two is carried out. */
-static void starts_open(struct beest_registry *registry)
-{
-	static const enum beest_kv_verb verbs[] = { BEEST_KV_APPEND, BEEST_KV_ADD };
-	struct beest_presence *presence = &registry->presence;
-	size_t i;
-
-	snprintf(presence->starts_key, sizeof(presence->starts_key), "hb1/%s/starts/%" PRId32,
-		 registry->job, presence->rank);
-	for (i = 0; i < BEEST_PRESENCE_STARTS; i++)
-		presence->start[i] = (struct beest_kv_write){
-			.verb = verbs[i], .key = presence->starts_key,
-			.value = &presence->incarnation, .size = BEEST_INCARNATION_SIZE,
-			.ttl = STARTS_TTL,
-		};
-}
-
-int beest_presence_open(struct beest_registry *registry,
-			const struct beest_registry_config *config)
-{
-	struct beest_presence *presence = &registry->presence;
-	struct beest_rank_body *self = &presence->self;
-	int ret;
-
-	presence->rank = config->rank;
-	self->size = config->ranks ? (uint32_t)config->ranks->count : 0;
-	self->participants = participants_digest(config->ranks);
-	self->servers = beest_kv_digest(registry->kv);
-	host_read(self->host);
-	ret = incarnation_draw(&presence->incarnation);
-	if (ret == 0)
-		ret = presence_key(registry, presence->rank, &presence->incarnation,
-				   presence->key);
-	if (ret < 0)
-		return ret;
-
-	presence->server = beest_kv_server_of(registry->kv, presence->key);
-	snprintf(presence->news_key, sizeof(presence->news_key), "hb1/%s/news", registry->job);
-	starts_open(registry);
-
-	return 0;
-}
-
 /* ------------------------------------------------------ this rank's presence --- */
-
-int beest_presence_put(struct beest_registry *registry)
-{
-	struct beest_presence *presence = &registry->presence;
-	uint8_t body[BEEST_BODY_MAX];
-	struct beest_registry_record record = {
-		.kind = BEEST_KIND_RANK, .key = presence->key, .body = body,
-	};
-	int ret;
-
-	pthread_mutex_lock(&registry->lock);
-	presence->self.pid = (uint32_t)getpid();
-	presence->self.time = (uint64_t)time(NULL);
-	record.ttl = state_ttl[presence->self.state];
-	record.claims = presence->rank >= 0 && !presence->owned &&
-			presence->self.state == BEEST_RANK_ALIVE;
-	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
-	pthread_mutex_unlock(&registry->lock);
-	ret = beest_registry_put(registry, &record);
-	if (ret == 0)
-		__atomic_store_n(&presence->put, beest_clock_now(), __ATOMIC_RELAXED);
-
-	return ret;
-}
-
-bool beest_presence_is_put(struct beest_registry *registry)
-{
-	return __atomic_load_n(&registry->presence.put, __ATOMIC_RELAXED);
-}
-
-int beest_presence_announce(struct beest_registry *registry)
-{
-	return beest_presence_is_put(registry) ? 0 : beest_presence_put(registry);
-}
 
 void beest_presence_set_device(struct beest_registry *registry, const char *device)
 {
@@ -182,8 +31,8 @@ void beest_presence_set_device(struct beest_registry *registry, const char *devi
 	changed = strcmp(self->device, device) != 0;
 	snprintf(self->device, sizeof(self->device), "%.*s", BEEST_DEVICE_MAX - 1, device);
 	pthread_mutex_unlock(&registry->lock);
-	if (changed && beest_presence_is_put(registry))
-		beest_presence_put(registry);
+	if (changed && beest_registry_is_announced(registry))
+		beest_registry_present(registry);
 }
 
 void beest_presence_set_waits(struct beest_registry *registry, const char *noun, const char *name)
@@ -198,7 +47,7 @@ void beest_presence_set_waits(struct beest_registry *registry, const char *noun,
 	strcpy(self->waits, waits);
 	pthread_mutex_unlock(&registry->lock);
 	if (changed)
-		beest_presence_put(registry);
+		beest_registry_present(registry);
 }
 
 int beest_presence_leave(struct beest_registry *registry)
@@ -208,14 +57,14 @@ int beest_presence_leave(struct beest_registry *registry)
 		registry->presence.self.state = BEEST_RANK_LEFT;
 	pthread_mutex_unlock(&registry->lock);
 
-	return beest_presence_put(registry);
+	return beest_registry_present(registry);
 }
 
 /* The value differs from that of all other contexts, and from this one's earlier value. */
 void beest_presence_news(const struct beest_registry *registry, struct beest_incarnation *news,
 			 struct beest_look_extra *extra)
 {
-	const struct beest_presence *presence = &registry->presence;
+	const struct beest_registry_presence *presence = &registry->presence;
 
 	*news = presence->incarnation;
 	news->bytes[0] ^= presence->self.state;
@@ -272,12 +121,12 @@ static void presence_take(struct beest_registry *registry)
 	pthread_mutex_lock(&registry->lock);
 	registry->presence.owned = true;
 	pthread_mutex_unlock(&registry->lock);
-	beest_presence_put(registry);
+	beest_registry_present(registry);
 }
 
 static void doubt(struct beest_registry *registry, const struct beest_incarnation *other)
 {
-	struct beest_presence *presence = &registry->presence;
+	struct beest_registry_presence *presence = &registry->presence;
 
 	pthread_mutex_lock(&registry->lock);
 	presence->doubted = *other;
@@ -288,7 +137,7 @@ static void doubt(struct beest_registry *registry, const struct beest_incarnatio
 /* Stores this rank's presence again, so that the other process finds out, too. */
 static int presence_twice(struct beest_registry *registry, const struct beest_rank_body *other)
 {
-	const struct beest_presence *presence = &registry->presence;
+	const struct beest_registry_presence *presence = &registry->presence;
 
 	presence_take(registry);
 	beest_look_send(registry, presence->key);
@@ -302,13 +151,13 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 /* Also renews the record of this rank's failure, if there is one. */
 static int presence_renew(struct beest_registry *registry)
 {
-	struct beest_presence *presence = &registry->presence;
+	struct beest_registry_presence *presence = &registry->presence;
 	int64_t put = __atomic_load_n(&presence->put, __ATOMIC_RELAXED), ttl;
 
 	pthread_mutex_lock(&registry->lock);
 	presence->owned = true;
 	presence->seen_at = beest_clock_now();
-	ttl = state_ttl[presence->self.state];
+	ttl = presence->ttl;
 	pthread_mutex_unlock(&registry->lock);
 	ttl = (ttl ? ttl : beest_lease_ttl(registry->leases)) * BEEST_SECOND;
 	if (!ttl || beest_clock_now() - put <= ttl / 3)
@@ -316,12 +165,12 @@ static int presence_renew(struct beest_registry *registry)
 
 	beest_lease_insist(registry->leases, registry->failure.key);
 
-	return beest_presence_put(registry);
+	return beest_registry_present(registry);
 }
 
 bool beest_presence_is_there(struct beest_registry *registry)
 {
-	struct beest_presence *presence = &registry->presence;
+	struct beest_registry_presence *presence = &registry->presence;
 	bool owned;
 
 	pthread_mutex_lock(&registry->lock);
@@ -338,7 +187,7 @@ bool beest_presence_is_there(struct beest_registry *registry)
 static int presence_contest(struct beest_registry *registry, const struct beest_incarnation *other,
 			    const struct beest_rank_body *body, bool there)
 {
-	struct beest_presence *presence = &registry->presence;
+	struct beest_registry_presence *presence = &registry->presence;
 	char who[BEEST_PRESENCE_TEXT];
 	bool owned;
 
@@ -366,7 +215,7 @@ static int presence_contest(struct beest_registry *registry, const struct beest_
 static void guest_note(struct beest_registry *registry, const struct beest_incarnation *guest,
 		       const struct beest_rank_body *body)
 {
-	const struct beest_presence *presence = &registry->presence;
+	const struct beest_registry_presence *presence = &registry->presence;
 	char who[BEEST_PRESENCE_TEXT];
 
 	if (!beest_presence_is_unseen(registry) &&
@@ -378,12 +227,12 @@ static void guest_note(struct beest_registry *registry, const struct beest_incar
 int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_value *value,
 			 bool there)
 {
-	struct beest_presence *presence = &registry->presence;
+	struct beest_registry_presence *presence = &registry->presence;
 	const struct beest_incarnation *own = &presence->incarnation;
 	struct beest_rank_body body;
 	struct beest_record record;
 
-	if (!beest_presence_is_put(registry))
+	if (!beest_registry_is_announced(registry))
 		return 0;
 	if (beest_presence_read(registry->seal, value, presence->key, &record, &body) < 0) {
 		presence_take(registry);
@@ -412,24 +261,6 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 
 /* --------------------------------------------------- other processes of this rank --- */
 
-bool beest_presence_begins(struct beest_registry *registry, size_t server)
-{
-	const struct beest_presence *presence = &registry->presence;
-
-	const int64_t begun_at = __atomic_load_n(&presence->begun_at, __ATOMIC_RELAXED);
-
-	return presence->rank >= 0 && server == presence->server &&
-	       beest_presence_is_put(registry) &&
-	       (!begun_at || (beest_presence_is_new(registry) &&
-			      beest_clock_now() - begun_at > STARTS_RECENT));
-}
-
-void beest_presence_begun(struct beest_registry *registry, bool begun)
-{
-	__atomic_store_n(&registry->presence.begun_at, begun ? beest_clock_now() : 0,
-			 __ATOMIC_RELAXED);
-}
-
 bool beest_presence_is_new(struct beest_registry *registry)
 {
 	return registry->presence.rank >= 0 &&
@@ -454,19 +285,19 @@ bool beest_presence_is_unseen(struct beest_registry *registry)
 
 bool beest_presence_is_doubtful(struct beest_registry *registry)
 {
-	const struct beest_presence *presence = &registry->presence;
+	const struct beest_registry_presence *presence = &registry->presence;
 	bool doubtful;
 
 	pthread_mutex_lock(&registry->lock);
 	doubtful = !presence->owned || presence->doubt_until ||
-		   beest_clock_now() - presence->seen_at > STARTS_RECENT;
+		   beest_clock_now() - presence->seen_at > BEEST_STARTS_RECENT;
 	pthread_mutex_unlock(&registry->lock);
 
 	return doubtful;
 }
 
 /* The last start after the settled one that is of another process; NULL: there is none. */
-static const struct beest_incarnation *start_find(const struct beest_presence *presence,
+static const struct beest_incarnation *start_find(const struct beest_registry_presence *presence,
 						  const struct beest_kv_value *starts, bool *own)
 {
 	const struct beest_incarnation *each = (const void *)starts->bytes, *found = NULL;
@@ -485,7 +316,8 @@ static const struct beest_incarnation *start_find(const struct beest_presence *p
 }
 
 /* Under the lock. */
-static bool starts_judge(struct beest_presence *presence, const struct beest_incarnation *other)
+static bool starts_judge(struct beest_registry_presence *presence,
+			 const struct beest_incarnation *other)
 {
 	bool is_over = presence->doubt_until && beest_clock_now() >= presence->doubt_until;
 
@@ -505,7 +337,7 @@ static bool starts_judge(struct beest_presence *presence, const struct beest_inc
 
 bool beest_presence_is_alone(struct beest_registry *registry, const struct beest_kv_value *starts)
 {
-	struct beest_presence *presence = &registry->presence;
+	struct beest_registry_presence *presence = &registry->presence;
 	const struct beest_incarnation *other;
 	bool own, alone;
 
@@ -515,7 +347,7 @@ bool beest_presence_is_alone(struct beest_registry *registry, const struct beest
 	pthread_mutex_unlock(&registry->lock);
 	if (own || !beest_presence_is_new(registry))
 		return alone;
-	beest_presence_begun(registry, false);
+	beest_look_begin_again(registry);
 
 	return false;
 }
@@ -582,7 +414,7 @@ bool beest_presence_disowns(const struct beest_registry *registry,
 /* As long as a look for their presence may take, since it decides whether a record is used. */
 #define ALIVE_TIME BEEST_SECOND
 
-static struct beest_presence_heard *heard_row(struct beest_registry *registry,
+static struct beest_registry_heard *heard_row(struct beest_registry *registry,
 					      const struct beest_incarnation *incarnation)
 {
 	return &registry->heard[incarnation->bytes[BEEST_INCARNATION_SIZE - 1]];
@@ -593,7 +425,7 @@ static void heard_note(struct beest_registry *registry,
 		       const struct beest_incarnation *incarnation, const char *fate)
 {
 	pthread_mutex_lock(&registry->lock);
-	*heard_row(registry, incarnation) = (struct beest_presence_heard){
+	*heard_row(registry, incarnation) = (struct beest_registry_heard){
 		*incarnation, fate ? 0 : beest_clock_deadline(ALIVE_TIME), fate,
 	};
 	pthread_mutex_unlock(&registry->lock);
@@ -606,23 +438,23 @@ void beest_presence_note(struct beest_registry *registry,
 }
 
 /* The row of an author, or an empty one. */
-static struct beest_presence_heard heard_find(struct beest_registry *registry,
+static struct beest_registry_heard heard_find(struct beest_registry *registry,
 					      const struct beest_incarnation *incarnation)
 {
-	struct beest_presence_heard row;
+	struct beest_registry_heard row;
 
 	pthread_mutex_lock(&registry->lock);
 	row = *heard_row(registry, incarnation);
 	pthread_mutex_unlock(&registry->lock);
 
 	return beest_process_is_context(&row.incarnation, incarnation) ? row :
-	       (struct beest_presence_heard){ .alive_until = 0 };
+	       (struct beest_registry_heard){ .alive_until = 0 };
 }
 
 void beest_presence_forget(struct beest_registry *registry,
 			   const struct beest_incarnation *incarnation)
 {
-	struct beest_presence_heard *row = heard_row(registry, incarnation);
+	struct beest_registry_heard *row = heard_row(registry, incarnation);
 
 	pthread_mutex_lock(&registry->lock);
 	if (beest_process_is_context(&row->incarnation, incarnation))
@@ -671,8 +503,9 @@ static void queries_ask(struct beest_registry *registry,
 {
 	size_t i;
 
-	for (i = 0; i < count && presence_key(registry, queries[i].rank, queries[i].incarnation,
-					      keys[i]) == 0; i++)
+	for (i = 0; i < count &&
+	     beest_registry_rank_key(registry, queries[i].rank, queries[i].incarnation,
+				     keys[i]) == 0; i++)
 		look->wants[i] = (struct beest_look_want){
 			.key = keys[i], .server = beest_kv_server_of(registry->kv, keys[i]),
 		};

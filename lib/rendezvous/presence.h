@@ -2,68 +2,14 @@
 /*
  * presence.h - who takes part, and whether they still do
  *
- * Owns this context's rank record (its presence), judges those of other ranks, remembers
- * which authors are alive, and owns the news: one key of the job that changes whenever
- * somebody leaves or fails.  Knows nothing of queue pairs.
+ * Owns what this rank's presence says, judges those of other ranks, remembers which authors are
+ * alive, and owns the news: one key of the job that changes whenever somebody leaves or fails.
+ * Knows nothing of queue pairs.
  */
 #ifndef BEEST_PRESENCE_H
 #define BEEST_PRESENCE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "lib/base/limit.h"
-#include "lib/kv/kv.h"
-#include "lib/rendezvous/record.h"
-
-struct beest_registry;
-struct beest_registry_config;
-
-/* The writes by which a process says that it begins. */
-#define BEEST_PRESENCE_STARTS 2
-
-/*
- * Two processes may have one rank: two runs under one job id, or one that took the other's place.
- * A presence is only added, so that the later process finds that of the earlier one.  Each also
- * appends its incarnation to the starts of its rank, in the same request, so that the earlier one
- * finds the later one.  Before a process meets others, it reads the starts along with what it waits
- * for.  Whoever else is there has a moment to show that it is alive, by storing its presence.
- */
-struct beest_presence {
-	struct beest_incarnation incarnation;
-	int32_t rank;			/* -1: unknown */
-	struct beest_rank_body self;	/* under the registry's lock */
-	int64_t put;			/* when it was put last; 0: never; atomic */
-	size_t server;
-	char key[BEEST_KEY_MAX + 1];
-	char news_key[BEEST_KEY_MAX + 1];
-
-	char starts_key[BEEST_KEY_MAX + 1];
-	struct beest_kv_write start[BEEST_PRESENCE_STARTS];
-	int64_t begun_at;		/* when they were sent; 0: not yet; atomic */
-	bool met;			/* this process has met others; atomic */
-
-	/* Under the registry's lock. */
-	bool owned;			/* this rank's is there, or replaces another */
-	int64_t seen_at;		/* when it was last read */
-	struct beest_incarnation settled;	/* the last start that needs no more doubt */
-	struct beest_incarnation doubted;	/* the last one that does, ... */
-	int64_t doubt_until;		/* ... until then */
-};
-
-/* Draws the incarnation and fills in what is known from the start. */
-int beest_presence_open(struct beest_registry *registry,
-			const struct beest_registry_config *config);
-
-/* Puts this rank's presence, with the device if one is known. */
-int beest_presence_put(struct beest_registry *registry);
-
-/* Has this rank's presence been put? */
-bool beest_presence_is_put(struct beest_registry *registry);
-
-/* Puts its presence unless that was done.  Must precede any other record of this context. */
-int beest_presence_announce(struct beest_registry *registry);
+#include "lib/rendezvous/look.h"
 
 /* Adds "mlx5_0:1" to this rank's presence, for the sentences of others. */
 void beest_presence_set_device(struct beest_registry *registry, const char *device);
@@ -76,13 +22,8 @@ void beest_presence_set_waits(struct beest_registry *registry, const char *noun,
 int beest_presence_leave(struct beest_registry *registry);
 
 /* Makes the write that tells others that this rank has left or failed.  @news holds its bytes. */
-struct beest_look_extra;
 void beest_presence_news(const struct beest_registry *registry, struct beest_incarnation *news,
 			 struct beest_look_extra *extra);
-
-/* Does a request to @server have to say that this process begins?  Then it sends start[]. */
-bool beest_presence_begins(struct beest_registry *registry, size_t server);
-void beest_presence_begun(struct beest_registry *registry, bool begun);
 
 /* Has this process met nobody yet, so that it has to look for others of its rank? */
 bool beest_presence_is_new(struct beest_registry *registry);
@@ -122,7 +63,6 @@ int beest_presence_read(struct beest_seal *seal, const struct beest_kv_value *va
 			struct beest_rank_body *body);
 
 /* "rank 3 on cn08, pid 17, mlx5_0:1" or "pid 17 on cn08". */
-#define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 80)
 const char *beest_presence_text(int32_t rank, const struct beest_rank_body *body,
 				char text[BEEST_PRESENCE_TEXT]);
 
@@ -157,13 +97,6 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
  * any time.  Whoever was once gone stays gone.  The cache may forget any of them, which costs
  * another question.
  */
-#define BEEST_PRESENCE_CACHE 256	/* by the last byte of the incarnation, which is random */
-struct beest_presence_heard {
-	struct beest_incarnation incarnation;
-	int64_t alive_until;		/* of beest_clock_now() */
-	const char *fate;		/* ", which has left"; NULL: it may be alive */
-};
-
 void beest_presence_note(struct beest_registry *registry,
 			 const struct beest_incarnation *incarnation);
 

@@ -2,18 +2,31 @@
 /* registry.c - see registry.h */
 #include "config.h"
 
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/random.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/entry.h"
 #include "lib/rendezvous/registry.h"
 
-/* ---------------------------------------------------------------- open and close --- */
+/* Time to live of the presence in each state, in seconds; 0: of the option exchange.ttl. */
+static const int64_t state_ttl[] = {
+	[BEEST_RANK_ALIVE] = 0,
+	[BEEST_RANK_LEFT] = 60,
+	[BEEST_RANK_FAILED] = 600,
+};
+
+/* -------------------------------------------------------------------------- keys --- */
 
 /* Finds what Memcached forbids in a key.  The sentence quotes the user's word, not the key. */
 static int word_check(const char *what, const char *word)
@@ -29,6 +42,108 @@ static int word_check(const char *what, const char *word)
 	return 0;
 }
 
+int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
+		       const char *name, char key[BEEST_KEY_MAX + 1])
+{
+	const char *parts[] = {
+		"hb1/", registry->job, "/", beest_record_row(kind)->word, "/", name,
+	};
+	size_t i, size = 0;
+	char *end = key;
+	int ret;
+
+	if (!*name)
+		return beest_fail(EINVAL, "the %s name is empty", beest_record_row(kind)->noun);
+	ret = word_check("name", name);
+	if (ret < 0)
+		return ret;
+
+	for (i = 0; i < BEEST_COUNT(parts); i++)
+		size += strlen(parts[i]);
+	if (size > BEEST_KEY_MAX)
+		return beest_fail(ENAMETOOLONG, "the name %s of a %s has %zu bytes, at most "
+				  "%zu are possible in job %s", BEEST_QUOTE(name),
+				  beest_record_row(kind)->noun, strlen(name),
+				  BEEST_KEY_MAX + strlen(name) - size, BEEST_QUOTE(registry->job));
+	for (i = 0; i < BEEST_COUNT(parts); i++)
+		end = stpcpy(end, parts[i]);
+
+	return 0;
+}
+
+int beest_registry_rank_key(const struct beest_registry *registry, int32_t rank,
+			    const struct beest_incarnation *incarnation,
+			    char key[BEEST_KEY_MAX + 1])
+{
+	char name[2 * BEEST_INCARNATION_SIZE + 1];
+	size_t i;
+
+	if (rank >= 0)
+		snprintf(name, sizeof(name), "%" PRId32, rank);
+	for (i = 0; rank < 0 && i < BEEST_INCARNATION_SIZE; i++)
+		snprintf(name + 2 * i, 3, "%02x", incarnation->bytes[i]);
+
+	return beest_registry_key(registry, BEEST_KIND_RANK, name, key);
+}
+
+/* ---------------------------------------------------------------- open and close --- */
+
+/* Host names are only for sentences, so an odd byte in one must not spoil the record. */
+static void host_read(char host[BEEST_HOST_MAX])
+{
+	size_t i;
+
+	if (gethostname(host, BEEST_HOST_MAX) < 0)
+		strcpy(host, "unknown");
+	host[BEEST_HOST_MAX - 1] = '\0';
+	for (i = 0; host[i]; i++)
+		if ((uint8_t)host[i] <= 0x20 || (uint8_t)host[i] >= 0x7f)
+			host[i] = '?';
+}
+
+static int incarnation_draw(struct beest_incarnation *incarnation)
+{
+	int ret = beest_random(incarnation, sizeof(*incarnation));
+
+	if (ret == 0)
+		ret = beest_process_mark(incarnation->bytes);
+
+	return ret < 0 ? beest_fail_prefix(ret, "no random bits for an incarnation") : 0;
+}
+
+/* The same for all ranks of a job, whatever the byte order of their hosts; 0: unknown. */
+static uint64_t participants_digest(const struct beest_ids *ranks)
+{
+	uint64_t digest = BEEST_HASH_FNV;
+	uint32_t id;
+	size_t i;
+
+	if (!ranks || !ranks->count)
+		return 0;
+	for (i = 0; i < ranks->count; i++) {
+		id = htole32((uint32_t)ranks->id[i]);
+		digest = beest_hash_fnv(digest, &id, sizeof(id));
+	}
+
+	return digest | 1;
+}
+
+/*
+ * A process begins together with its run, but one that has had a context before may begin another
+ * run now.
+ */
+static int64_t run_began(void)
+{
+	static pid_t opened_in;		/* a forked child begins, too */
+	const pid_t pid = getpid();
+	int64_t began = beest_process_began(pid);
+
+	if (__atomic_exchange_n(&opened_in, pid, __ATOMIC_RELAXED) == pid || began < 0)
+		return beest_process_clock();
+
+	return began + BEEST_PROCESS_TICK;
+}
+
 static int servers_open(struct beest_registry *registry,
 			const struct beest_registry_config *config)
 {
@@ -42,6 +157,33 @@ static int servers_open(struct beest_registry *registry,
 	registry->servers = calloc(config->server_count, sizeof(*registry->servers));
 	if (!registry->servers)
 		return beest_fail(ENOMEM, "no memory for %zu servers", config->server_count);
+
+	return 0;
+}
+
+static int presence_open(struct beest_registry *registry,
+			 const struct beest_registry_config *config)
+{
+	struct beest_registry_presence *presence = &registry->presence;
+	struct beest_rank_body *self = &presence->self;
+	int ret;
+
+	presence->rank = config->rank;
+	self->size = (uint32_t)registry->size;
+	self->participants = participants_digest(config->ranks);
+	self->servers = beest_kv_digest(registry->kv);
+	host_read(self->host);
+	ret = incarnation_draw(&presence->incarnation);
+	if (ret == 0)
+		ret = beest_registry_rank_key(registry, presence->rank, &presence->incarnation,
+					      presence->key);
+	if (ret < 0)
+		return ret;
+
+	presence->server = beest_kv_server_of(registry->kv, presence->key);
+	snprintf(presence->news_key, sizeof(presence->news_key), "hb1/%s/news", registry->job);
+	snprintf(presence->starts_key, sizeof(presence->starts_key), "hb1/%s/starts/%" PRId32,
+		 registry->job, presence->rank);
 
 	return 0;
 }
@@ -68,17 +210,22 @@ static int registry_start(struct beest_registry *registry,
 
 	ret = servers_open(registry, config);
 	if (ret == 0)
-		ret = beest_presence_open(registry, config);
+		ret = presence_open(registry, config);
 	if (ret == 0)
 		ret = beest_lease_open(&registry->leases, config->ttl,
 				       &registry->presence.incarnation, config->seal);
 	if (ret == 0)
-		ret = beest_registry_key(registry, BEEST_KIND_RANK, BEEST_SERVERLIST_NAME,
-					 registry->serverlist.key);
-	if (ret == 0)
-		beest_failure_open(registry);
+		ret = beest_registry_key(registry, BEEST_KIND_RANK, "servers",
+					 registry->serverlist_key);
+	if (ret < 0)
+		return ret;
 
-	return ret;
+	registry->failure.began = run_began();
+	snprintf(registry->failure.key, sizeof(registry->failure.key), "hb1/%s/failed",
+		 config->job);
+	registry->failure.server = beest_kv_server_of(registry->kv, registry->failure.key);
+
+	return 0;
 }
 
 int beest_registry_open(struct beest_registry **registryp,
@@ -116,36 +263,7 @@ void beest_registry_close(struct beest_registry *registry)
 	free(registry);
 }
 
-int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
-		       const char *name, char key[BEEST_KEY_MAX + 1])
-{
-	const char *parts[] = {
-		"hb1/", registry->job, "/", beest_record_row(kind)->word, "/", name,
-	};
-	size_t i, size = 0;
-	char *end = key;
-	int ret;
-
-	if (!*name)
-		return beest_fail(EINVAL, "the %s name is empty", beest_record_row(kind)->noun);
-	ret = word_check("name", name);
-	if (ret < 0)
-		return ret;
-
-	for (i = 0; i < BEEST_COUNT(parts); i++)
-		size += strlen(parts[i]);
-	if (size > BEEST_KEY_MAX)
-		return beest_fail(ENAMETOOLONG, "the name %s of a %s has %zu bytes, at most "
-				  "%zu are possible in job %s", BEEST_QUOTE(name),
-				  beest_record_row(kind)->noun, strlen(name),
-				  BEEST_KEY_MAX + strlen(name) - size, BEEST_QUOTE(registry->job));
-	for (i = 0; i < BEEST_COUNT(parts); i++)
-		end = stpcpy(end, parts[i]);
-
-	return 0;
-}
-
-/* ------------------------------------------------------------ what is published --- */
+/* ------------------------------------------------------------------ what is put --- */
 
 /* Another thread may draw a serial for the same object at the same time. */
 static uint64_t serial_draw(struct beest_registry *registry, uint64_t *serial)
@@ -222,7 +340,7 @@ int beest_registry_put(struct beest_registry *registry,
 	int ret;
 
 	if (record->kind != BEEST_KIND_RANK) {
-		ret = beest_presence_announce(registry);
+		ret = beest_registry_announce(registry);
 		if (ret < 0)
 			return ret;
 	}
@@ -240,6 +358,40 @@ int beest_registry_put(struct beest_registry *registry,
 	free(bytes);
 
 	return ret;
+}
+
+int beest_registry_present(struct beest_registry *registry)
+{
+	struct beest_registry_presence *presence = &registry->presence;
+	uint8_t body[BEEST_BODY_MAX];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_RANK, .key = presence->key, .body = body,
+	};
+	int ret;
+
+	pthread_mutex_lock(&registry->lock);
+	presence->self.pid = (uint32_t)getpid();
+	presence->self.time = (uint64_t)time(NULL);
+	record.ttl = presence->ttl = state_ttl[presence->self.state];
+	record.claims = presence->rank >= 0 && !presence->owned &&
+			presence->self.state == BEEST_RANK_ALIVE;
+	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
+	pthread_mutex_unlock(&registry->lock);
+	ret = beest_registry_put(registry, &record);
+	if (ret == 0)
+		__atomic_store_n(&presence->put, beest_clock_now(), __ATOMIC_RELAXED);
+
+	return ret;
+}
+
+bool beest_registry_is_announced(const struct beest_registry *registry)
+{
+	return __atomic_load_n(&registry->presence.put, __ATOMIC_RELAXED);
+}
+
+int beest_registry_announce(struct beest_registry *registry)
+{
+	return beest_registry_is_announced(registry) ? 0 : beest_registry_present(registry);
 }
 
 bool beest_registry_retract(struct beest_registry *registry, const char *name)

@@ -2,9 +2,9 @@
 /*
  * registry.h - what one context keeps on the servers
  *
- * Owns the identity of this context, what is known of each server, and all other parts of
- * this room.  Putting a record only adds it to the table of leases; a look sends it to
- * its server.  Knows nothing of verbs.
+ * Owns the identity of this context and all that the room remembers: the table of leases, this
+ * rank's presence, what is known of servers and of other ranks.  Putting a record only adds it to
+ * the table; a look sends it to its server.  Talks to no server, and knows nothing of verbs.
  *
  * Many threads may use it: no lock is held while a thread talks to a server.
  */
@@ -22,11 +22,8 @@
 #include "lib/base/text.h"
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/epoch.h"
-#include "lib/rendezvous/failure.h"
 #include "lib/rendezvous/lease.h"
-#include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/record.h"
-#include "lib/rendezvous/serverlist.h"
 
 struct beest_login;
 
@@ -45,6 +42,56 @@ struct beest_registry_config {
 	void (*explain)(void *data, const char *name, struct beest_text *text);
 	void *data;
 	const struct beest_log *log;	/* outlives the registry */
+};
+
+/*
+ * Two processes may have one rank: two runs under one job id, or one that took the other's place.
+ * A presence is only added, so that the later process finds that of the earlier one.  Each also
+ * appends its incarnation to the starts of its rank, in the same request, so that the earlier one
+ * finds the later one.  Before a process meets others, it reads the starts along with what it waits
+ * for.  Whoever else is there has a moment to show that it is alive, by storing its presence.
+ */
+struct beest_registry_presence {
+	struct beest_incarnation incarnation;
+	int32_t rank;			/* -1: unknown */
+	struct beest_rank_body self;	/* under the registry's lock */
+	int64_t put;			/* when it was put last; 0: never; atomic */
+	size_t server;
+	char key[BEEST_KEY_MAX + 1];
+	char news_key[BEEST_KEY_MAX + 1];
+
+	char starts_key[BEEST_KEY_MAX + 1];
+	int64_t begun_at;		/* when its start was sent; 0: not yet; atomic */
+	bool met;			/* this process has met others; atomic */
+
+	/* Under the registry's lock. */
+	int64_t ttl;			/* as put last, in seconds; 0: of the option exchange.ttl */
+	bool owned;			/* this rank's is there, or replaces another */
+	int64_t seen_at;		/* when it was last read */
+	struct beest_incarnation settled;	/* the last start that needs no more doubt */
+	struct beest_incarnation doubted;	/* the last one that does, ... */
+	int64_t doubt_until;		/* ... until then */
+};
+
+/* Room for "rank 3 on cn08, pid 17, mlx5_0:1, which has left". */
+#define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 80)
+
+/* What was last heard of an author; the row is given by the last byte, which is random. */
+#define BEEST_REGISTRY_HEARD 256
+struct beest_registry_heard {
+	struct beest_incarnation incarnation;
+	int64_t alive_until;		/* of beest_clock_now() */
+	const char *fate;		/* ", which has left"; NULL: it may be alive */
+};
+
+/* The record of a rank that has failed; see failure.h. */
+struct beest_registry_failure {
+	char key[BEEST_KEY_MAX + 1];
+	size_t server;
+	int64_t began;			/* when this run did, by beest_process_clock(), or later */
+	/* under the registry's lock */
+	bool looked;
+	struct beest_incarnation found;		/* author of a leftover then; zeros: none */
 };
 
 /* The state of one server, as far as it is known. */
@@ -77,12 +124,12 @@ struct beest_registry {
 	uint64_t bytes;			/* of values, in both directions; atomic */
 	uint64_t serials;		/* drawn so far; atomic */
 	bool degraded;			/* the log says that a server is away; atomic */
-	struct beest_presence presence;
-	struct beest_serverlist serverlist;
-	struct beest_failure failure;
+	char serverlist_key[BEEST_KEY_MAX + 1];	/* the same on every server; see serverlist.h */
+	struct beest_registry_presence presence;
+	struct beest_registry_failure failure;
 
 	pthread_mutex_t lock;		/* covers what is known of servers and other ranks */
-	struct beest_presence_heard heard[BEEST_PRESENCE_CACHE];
+	struct beest_registry_heard heard[BEEST_REGISTRY_HEARD];
 	char suspicion[BEEST_REASON_MAX + BEEST_PRESENCE_TEXT];	/* "": none */
 	struct beest_registry_server *servers;
 	size_t server_count;
@@ -121,6 +168,11 @@ static inline uint64_t beest_registry_begun(const struct beest_registry *registr
 int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
 		       const char *name, char key[BEEST_KEY_MAX + 1]);
 
+/* Makes the key of the presence of @rank or, if that is unknown, of a process.  Errors as above. */
+int beest_registry_rank_key(const struct beest_registry *registry, int32_t rank,
+			    const struct beest_incarnation *incarnation,
+			    char key[BEEST_KEY_MAX + 1]);
+
 /* A record of this context, not yet encoded. */
 struct beest_registry_record {
 	enum beest_record_kind kind;
@@ -142,9 +194,18 @@ struct beest_registry_record {
 int beest_registry_encode(const struct beest_registry *registry,
 			  const struct beest_registry_record *record, uint8_t **bytes);
 
-/* Puts a record into the table of leases; the next look sends it. */
+/*
+ * Puts a record into the table of leases, behind this rank's presence; the next look sends it.
+ */
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
+
+/* Puts this rank's presence as it is now. */
+int beest_registry_present(struct beest_registry *registry);
+
+/* Puts it unless that was done; must precede all that others see of this context. */
+int beest_registry_announce(struct beest_registry *registry);
+bool beest_registry_is_announced(const struct beest_registry *registry);
 
 /*
  * Gives up the records of queue pairs and regions that this context keeps under @name, without

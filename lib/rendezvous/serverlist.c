@@ -9,7 +9,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/rendezvous/look.h"
+#include "lib/rendezvous/presence.h"
+#include "lib/rendezvous/serverlist.h"
 
 /* Time to live of the record, in seconds: a rank that still waits stores it again. */
 #define LIST_TTL 60
@@ -66,7 +67,7 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 			   const char *other)
 {
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_RANK, .key = registry->serverlist.key, .flags = difference,
+		.kind = BEEST_KIND_RANK, .key = registry->serverlist_key, .flags = difference,
 	};
 	struct beest_look_extra extra = {
 		.server = server,
@@ -108,7 +109,7 @@ struct meeting {
 static void stranger_meet(const struct beest_registry *registry,
 			  const struct beest_kv_value *value, struct meeting *meeting)
 {
-	const char *key = registry->serverlist.key;
+	const char *key = registry->serverlist_key;
 	struct beest_rank_body body;
 	struct beest_record record;
 
@@ -125,8 +126,8 @@ static void stranger_meet(const struct beest_registry *registry,
 static void serverlist_meet(struct beest_registry *registry, const struct beest_kv_value *value,
 			    struct meeting *meeting)
 {
-	const struct beest_presence *own = &registry->presence;
-	const char *key = registry->serverlist.key;
+	const struct beest_registry_presence *own = &registry->presence;
+	const char *key = registry->serverlist_key;
 	struct beest_rank_body body;
 	struct beest_record record;
 	int ret = beest_presence_read(registry->seal, value, key, &record, &body);
@@ -161,7 +162,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	struct meeting meeting;
 	bool between;			/* a difference between two other ranks */
 
-	if (!beest_presence_is_put(registry))
+	if (!beest_registry_is_announced(registry))
 		return 0;
 	serverlist_meet(registry, value, &meeting);
 	if (!was_listed || !meeting.found)

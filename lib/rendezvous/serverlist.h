@@ -7,26 +7,13 @@
  * one plain name on each server of its list, replacing what is there.  What it finds
  * before that may be a leftover; what it finds later was written by a living process.
  *
- * Owns that key and what was seen there.  Cannot detect different lists that have no
+ * Owns what is stored and seen there.  Cannot detect different lists that have no
  * server in common.
  */
 #ifndef BEEST_SERVERLIST_H
 #define BEEST_SERVERLIST_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "lib/kv/kv.h"
-#include "lib/rendezvous/record.h"
-
-struct beest_registry;
-
-/* The last part of the key.  No rank has this name. */
-#define BEEST_SERVERLIST_NAME "servers"
-
-struct beest_serverlist {
-	char key[BEEST_KEY_MAX + 1];
-};
+#include "lib/rendezvous/registry.h"
 
 /*
  * Judges what was read there.  -EPROTO: a living process has another list, other

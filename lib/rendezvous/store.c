@@ -4,6 +4,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/rendezvous/failure.h"
+#include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 #include "lib/rendezvous/wait.h"
 
@@ -16,6 +18,9 @@
  * failed.
  */
 #define TRIPS 3
+
+/* When all that a failing rank says has to be over; a look under way then has as long again. */
+#define FAIL_TIME (BEEST_SECOND - BEEST_LIMIT_LOOK)
 
 /* ---------------------------------------------------------------- store and delete --- */
 
@@ -177,7 +182,7 @@ void beest_store_leave(struct beest_registry *registry)
 	int ret, trip = 1;
 	size_t i, left;
 
-	if (!beest_presence_is_put(registry))
+	if (!beest_registry_is_announced(registry))
 		return;
 
 	beest_clock_backoff_start(&backoff, registry->size);
@@ -189,7 +194,7 @@ void beest_store_leave(struct beest_registry *registry)
 			extras[look.extra_count++] = (struct beest_look_extra){
 				.server = i,
 				.write = { .verb = BEEST_KV_DELETE,
-					   .key = registry->serverlist.key },
+					   .key = registry->serverlist_key },
 			};
 	beest_presence_leave(registry);
 	beest_presence_news(registry, &news, &extras[look.extra_count++]);
@@ -201,4 +206,23 @@ void beest_store_leave(struct beest_registry *registry)
 	if (left)
 		beest_log(registry->log, BEEST_LOG_WARN, "%zu records stay behind on the servers "
 			  "until their time to live is over", left);
+}
+
+int beest_store_fail(struct beest_registry *registry, const char *text)
+{
+	const char *keys[] = { registry->presence.key, registry->failure.key };
+	struct beest_incarnation news;
+	struct beest_look_extra extra;
+	struct beest_limit limit;
+	struct beest_wait wait = {
+		.own_keys = keys, .own_count = 1 + (registry->presence.rank >= 0),
+		.limit = &limit, .extras = &extra, .extra_count = 1,
+	};
+	int ret;
+
+	beest_limit_start(&limit, NULL, beest_clock_deadline(FAIL_TIME), 0);
+	ret = beest_failure_put(registry, text);
+	beest_presence_news(registry, &news, &extra);
+
+	return ret < 0 ? ret : beest_wait_run(registry, &wait);
 }

@@ -3,7 +3,7 @@
  * store.h - change what the servers have, and see it done
  *
  * Owns the calls that store and remove what the registry keeps and return when the servers have
- * done so, up to the last words of a rank that leaves.  Knows nothing of what records say.
+ * done so, up to the last words of a rank that leaves or fails.  Knows nothing of what records say.
  */
 #ifndef BEEST_STORE_H
 #define BEEST_STORE_H
@@ -50,5 +50,12 @@ void beest_store_purge(struct beest_registry *registry, const char *message);
  * registry: what they publish from now on is withdrawn at once.
  */
 void beest_store_leave(struct beest_registry *registry);
+
+/*
+ * Says that this rank has failed: to all ranks that wait, now or later; without a rank, only to
+ * those that wait for what this process has published.  Takes a second at most.  Of @text less
+ * than BEEST_REASON_MAX bytes are kept.  Errors of beest_wait_run().
+ */
+int beest_store_fail(struct beest_registry *registry, const char *text);
 
 #endif

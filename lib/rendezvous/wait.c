@@ -10,7 +10,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/rendezvous/failure.h"
 #include "lib/rendezvous/inquiry.h"
+#include "lib/rendezvous/presence.h"
+#include "lib/rendezvous/serverlist.h"
 #include "lib/rendezvous/wait.h"
 
 /*
@@ -189,13 +192,13 @@ static void gather_watched(struct waiting *w)
 	size_t i;
 
 	waits_tell(w);
-	beest_presence_announce(registry);
+	beest_registry_announce(registry);
 	want_add(w, registry->presence.key, registry->presence.server);
 	want_add(w, registry->presence.news_key,
 		 beest_kv_server_of(registry->kv, registry->presence.news_key));
 	want_add(w, registry->failure.key, registry->failure.server);
 	for (i = 0; i < registry->server_count; i++)
-		want_add(w, registry->serverlist.key, i);
+		want_add(w, registry->serverlist_key, i);
 }
 
 /*
@@ -204,14 +207,14 @@ static void gather_watched(struct waiting *w)
  */
 static void gather_meeting(struct waiting *w)
 {
-	struct beest_presence *presence = &w->registry->presence;
+	struct beest_registry_presence *presence = &w->registry->presence;
 
 	w->meets = w->wait->count && (w->wait->meets || beest_presence_is_new(w->registry));
 	w->identifies = w->meets ? beest_presence_is_doubtful(w->registry) :
 			w->wait->own_count && beest_presence_is_unseen(w->registry);
 	w->is_there = beest_presence_is_there(w->registry);
 	if (w->meets || w->identifies)
-		beest_presence_announce(w->registry);
+		beest_registry_announce(w->registry);
 	if (w->identifies)
 		want_add(w, presence->key, presence->server);
 	if (w->meets)

@@ -1266,7 +1266,7 @@ static void say_failed(void *data)
 	crew_pass(BEEST_SECOND / 3);
 	rank->registry->presence.self.state = BEEST_RANK_FAILED;
 	strcpy(rank->registry->presence.self.reason, "out of luck");
-	beest_presence_put(rank->registry);
+	beest_registry_present(rank->registry);
 	registry_look(rank->registry, 0);
 }
 

@@ -46,22 +46,19 @@ static struct end ends[ENDS];
 static const char *servers;
 static const char *ttl;
 
-/* By the linker's --wrap, all callers outside of lib/rendezvous/registry.o come here. */
+/* By the linker's --wrap, all callers outside of lib/rendezvous/lease.o come here. */
 static int puts_fail;			/* that many records of kind_fails find no memory */
 static enum beest_record_kind kind_fails;
-int __real_beest_registry_put(struct beest_registry *registry,
-			      const struct beest_registry_record *record);
-int __wrap_beest_registry_put(struct beest_registry *registry,
-			      const struct beest_registry_record *record);
+int __real_beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
+int __wrap_beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted);
 
-int __wrap_beest_registry_put(struct beest_registry *registry,
-			      const struct beest_registry_record *record)
+int __wrap_beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted)
 {
-	if (record->kind == kind_fails && puts_fail) {
+	if (wanted->kind == kind_fails && puts_fail) {
 		puts_fail--;
 		return beest_fail(ENOMEM, "no memory, %d to go", puts_fail);
 	}
-	return __real_beest_registry_put(registry, record);
+	return __real_beest_lease_put(leases, wanted);
 }
 
 /* And all that go through the requests of a list here. */

@@ -1057,7 +1057,7 @@ static void the_author_fails(void **state)
 	none = registry_make(-1, 2);
 	assert_int_equal(registry_publish(none, BEEST_KIND_QP, "x", "x"), 0);
 	publish(two, 1);
-	assert_int_equal(beest_failure_say(none, "no luck"), 0);
+	assert_int_equal(beest_store_fail(none, "no luck"), 0);
 	waiter = waiter_start(0, one, 0);
 	waiter->get.has_author = true;
 	waiter->get.rank = -1;
@@ -1101,7 +1101,7 @@ static void say(void *data)
 {
 	crew_pass(3 * BEEST_SECOND);
 	said = crew_now();
-	say_ret = beest_failure_say(data, "no luck");
+	say_ret = beest_store_fail(data, "no luck");
 }
 
 static void is_told(const struct waiter *waiter)
@@ -1163,7 +1163,7 @@ static void a_later_wait_is_told(void **state)
 	one = registry_make(0, 3);
 	publish(one, 1);
 	third = registry_make(2, 3);
-	assert_int_equal(beest_failure_say(third, "no luck"), 0);
+	assert_int_equal(beest_store_fail(third, "no luck"), 0);
 	registry_close(third);
 	registry_stage.now += 300 * BEEST_SECOND;
 	waiter_start(0, one, 300 * BEEST_SECOND);
@@ -1214,7 +1214,7 @@ static void fail_before_others_come(void)
 	fake_process_pid = AUTHOR;
 	failed_at = registry_stage.now;
 	third = registry_make(2, 3);
-	assert_int_equal(beest_failure_say(third, "no luck"), 0);
+	assert_int_equal(beest_store_fail(third, "no luck"), 0);
 	registry_close(third);
 	registry_stage.now += 2 * BEEST_SECOND;
 	fake_process_pid = WAITER;
@@ -1295,7 +1295,7 @@ static void a_former_run_has_failed(void **state)
 	one = registry_make(0, 3);
 	publish(one, 1);
 	third = registry_make(2, 3);
-	assert_int_equal(beest_failure_say(third, "no luck"), 0);
+	assert_int_equal(beest_store_fail(third, "no luck"), 0);
 	registry_kill(third);
 	registry_kill(one);
 
@@ -1329,8 +1329,8 @@ static void two_failures_in_turn(void **state)
 	publish(one, 1);
 	third = registry_make(2, 3);
 	none = registry_make(-1, 3);
-	assert_int_equal(beest_failure_say(third, "no luck"), 0);
-	assert_int_equal(beest_failure_say(none, "neither"), 0);
+	assert_int_equal(beest_store_fail(third, "no luck"), 0);
+	assert_int_equal(beest_store_fail(none, "neither"), 0);
 	waiter_start(0, one, 0);
 	registry_run();
 	is_told(&waiters[0]);
@@ -1360,8 +1360,8 @@ static void own_waits_go_on(void **state)
 	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
-	assert_int_equal(beest_failure_say(one, "first"), 0);
-	assert_int_equal(beest_failure_say(two, "second"), 0);
+	assert_int_equal(beest_store_fail(one, "first"), 0);
+	assert_int_equal(beest_store_fail(two, "second"), 0);
 	waiter = waiter_start(0, one, 0);
 	registry_run();
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
@@ -1385,7 +1385,7 @@ static void a_failure_stays(void **state)
 	registry_stage.timeout = 700 * BEEST_SECOND;
 	registry_stage.ttl = 86400 * BEEST_SECOND;
 	make();
-	assert_int_equal(beest_failure_say(two, unit_repeat(text, 'x', 299)), 0);
+	assert_int_equal(beest_store_fail(two, unit_repeat(text, 'x', 299)), 0);
 	waiter = waiter_start(0, two, 0);
 	registry_run();
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
@@ -1410,7 +1410,7 @@ static void a_failure_is_stored_again(void **state)
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
 	publish(one, 1);
-	assert_int_equal(beest_failure_say(two, "no luck"), 0);
+	assert_int_equal(beest_store_fail(two, "no luck"), 0);
 	assert_true(fake_kv_evict(registry_server, "hb1/job/failed"));
 	waiter = waiter_start(1, two, 0);
 	registry_run();
@@ -1435,7 +1435,7 @@ static void failing_with_a_failing_server(void **state)
 		make();
 		publish(one, 1);
 		fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, FAKE_KV_LOST);
-		assert_int_equal(beest_failure_say(two, "no luck"), 0);
+		assert_int_equal(beest_store_fail(two, "no luck"), 0);
 		assert_true(failure_is_there("hb1/job/failed"));
 		assert_true(failure_is_there("hb1/job/rank/1"));
 		if (!fake_kv.fired)
@@ -1445,7 +1445,7 @@ static void failing_with_a_failing_server(void **state)
 	registry_server->error = EHOSTDOWN;
 	registry_server->silent = true;
 	began = registry_stage.now;
-	assert_int_equal(beest_failure_say(two, "again"), -EHOSTDOWN);
+	assert_int_equal(beest_store_fail(two, "again"), -EHOSTDOWN);
 	assert_in_range(registry_stage.now - began, 0, BEEST_SECOND + BEEST_MS);
 }
 
