@@ -20,7 +20,7 @@
 struct beest_mesh_trouble {
 	int ret;			/* 0: none */
 	int64_t since;			/* when it began, or when that rank was last checked */
-	uint64_t marks;			/* digest of the roll that failed */
+	uint64_t marks;			/* digest of the roll that failed; 0: it is incomplete */
 	size_t culprit;			/* position of the rank */
 	char why[BEEST_ERROR_SIZE];
 };

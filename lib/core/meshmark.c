@@ -105,12 +105,13 @@ int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t f
 			  "peers", mesh->rank, mesh->ranks.id[i]);
 }
 
-static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,
+static int mark_decode(struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,
 		       struct beest_mesh_body *body)
 {
 	const uint8_t *mark = marks + i * beest_meshmark_size(mesh);
 	int ret;
 
+	mesh->trouble.culprit = i;
 	ret = beest_record_mesh_decode(mark + BEEST_MARK_HEAD, mesh->blob_size, body);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "rank %d", mesh->ranks.id[i]);
@@ -118,6 +119,13 @@ static int mark_decode(const struct hartebeest_mesh *mesh, const uint8_t *marks,
 	body->endpoint.rank = mesh->ranks.id[i];
 
 	return beest_meshmark_same(mesh, i, body->form);
+}
+
+int beest_meshmark_check(struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i)
+{
+	struct beest_mesh_body body;
+
+	return mark_decode(mesh, marks, i, &body);
 }
 
 /* Is rank number @i the same in both?  A repair changes its generation only. */
@@ -171,7 +179,6 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 		if (!all && (i == mesh->fabric.own ||
 			     (mesh->marks && lives_on(mesh, i, mesh->marks, marks))))
 			continue;
-		mesh->trouble.culprit = i;
 		ret = mark_decode(mesh, marks, i, &body);
 		if (ret < 0 || (!all && !beest_fabric_has_peer(&mesh->fabric, i)))
 			continue;

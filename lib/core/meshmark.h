@@ -19,6 +19,9 @@ size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 /* -EPROTO: rank number @i, whose mark has this @form, asks for a different mesh. */
 int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form);
 
+/* The same, or -EBADMSG: the mark is damaged.  Then mesh->trouble.culprit is @i. */
+int beest_meshmark_check(struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i);
+
 /* Ranks to connect to, and their lists of queue pair numbers. */
 struct beest_newcomers {
 	struct beest_fabric_peer *peers;

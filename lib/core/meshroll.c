@@ -45,6 +45,38 @@ static bool culprit_lives(const struct bringup *bringup, const uint8_t *marks)
 	return query.ret > 0 && query.body.state == BEEST_RANK_ALIVE;
 }
 
+static void trouble_note(struct beest_mesh_trouble *trouble, uint64_t digest, int ret,
+			 const char *why)
+{
+	if (!trouble->ret)
+		trouble->since = beest_clock_now();
+	trouble->ret = ret;
+	trouble->marks = digest;
+	beest_text_copy(trouble->why, sizeof(trouble->why), why);
+}
+
+/*
+ * A rank that asks for fewer ranks fails while this one still waits, and may have ended when this
+ * one gives up.  So it has to live only when its mark is seen first.
+ */
+static void meshroll_doubt(void *data, const uint8_t *marks, const uint8_t *states)
+{
+	struct bringup *bringup = data;
+	struct hartebeest_mesh *mesh = bringup->mesh;
+	char why[BEEST_ERROR_SIZE];
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < mesh->ranks.count && ret == 0; i++)
+		if (states[i] == BEEST_TALLY_CAME)
+			ret = beest_meshmark_check(mesh, marks, i);
+	if (ret == 0)
+		mesh->trouble.ret = 0;
+	beest_text_copy(why, sizeof(why), beest_error_text());
+	if (ret < 0 && !mesh->trouble.ret && culprit_lives(bringup, marks))
+		trouble_note(&mesh->trouble, 0, ret, why);
+}
+
 /* Notes why the marks could not be connected.  -EAGAIN: that may change; else @ret is final. */
 static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64_t digest,
 			   int ret)
@@ -52,11 +84,7 @@ static int meshroll_failed(struct bringup *bringup, const uint8_t *marks, uint64
 	struct beest_mesh_trouble *trouble = &bringup->mesh->trouble;
 	int64_t now = beest_clock_now();
 
-	if (!trouble->ret)
-		trouble->since = now;
-	trouble->ret = ret;
-	trouble->marks = digest;
-	beest_text_copy(trouble->why, sizeof(trouble->why), beest_error_text());
+	trouble_note(trouble, digest, ret, beest_error_text());
 	if (now - trouble->since < LEFTOVER_TIME)
 		return -EAGAIN;
 	trouble->since = now;
@@ -178,6 +206,7 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	meeting->take_roll = meshroll_take_roll;
 	meeting->last = meshroll_last;
 	meeting->ready = meshroll_ready;
+	meeting->doubt = meshroll_doubt;
 	meeting->again = true;
 	meeting->waits = meshroll_waits;
 	meeting->progress = mesh->progress ? meshroll_progress : NULL;
@@ -185,8 +214,10 @@ int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limi
 	ret = beest_meshlist_put(mesh, meeting);
 	if (ret == 0)
 		ret = beest_meeting_run(meeting);
-	if (ret == -ETIMEDOUT && mesh->trouble.ret)
+	if (ret == -ETIMEDOUT && mesh->trouble.ret && mesh->trouble.marks)
 		ret = beest_fail(-mesh->trouble.ret, "%s", mesh->trouble.why);
+	else if (ret == -ETIMEDOUT && mesh->trouble.ret)
+		ret = beest_fail(ETIMEDOUT, "%s; %s", beest_error_text(), mesh->trouble.why);
 	else if (ret == -ETIMEDOUT && meeting->without)
 		ret = beest_fail(ETIMEDOUT, "%s: the ranks that have finished have to call "
 				 "hartebeest_mesh_repair()", beest_error_text());

@@ -304,6 +304,8 @@ static int late_each(struct meeting *m)
 	ret = lacking_read(m, reports ? SIZE_MAX : LATE_PARTS);
 	if (reports && ret == 0)
 		missing_report(m);
+	if (ret == 0 && m->call->doubt && !m->state->roll)
+		m->call->doubt(m->call->data, m->roll.marks, m->roll.states);
 	if (ret == 0 && !calls_roll(m) && !beest_tally_is_complete(&m->pass))
 		ret = missing_judge(m);
 

@@ -68,6 +68,11 @@ struct beest_meeting {
 	 * May be NULL.
 	 */
 	void (*last)(void *data, const uint8_t *marks, uint64_t digest);
+	/*
+	 * While ranks are late: what those who have come, by the enum beest_tally_state of each in
+	 * @states, have brought so far.  May be NULL.
+	 */
+	void (*doubt)(void *data, const uint8_t *marks, const uint8_t *states);
 	/* May take_roll() succeed by now?  Saves a search of the marks.  May be NULL: yes. */
 	bool (*ready)(void *data, uint64_t digest);
 	void *data;

@@ -926,6 +926,30 @@ static void different_regions(void **state)
 	assert_non_null(strstr(members[1].error, "region_count must be the same"));
 }
 
+/* Rank 0 asks for a rank that nobody has started.  It hears what the others have heard, too. */
+static void different_sizes(void **state)
+{
+	static const int32_t all_ranks[] = { 0, 1, 2, 3 };
+	int i;
+
+	(void)state;
+	make(3);
+	members[0].attr.rank_count = 4;
+	members[0].attr.ranks = all_ranks;
+	for (i = 1; i < 3; i++) {
+		members[i].attr.rank_count = 3;
+		members[i].attr.ranks = all_ranks;
+	}
+	start(3);
+	registry_run();
+	assert_int_equal(members[0].ret, -ETIMEDOUT);
+	assert_non_null(strstr(members[0].error, "rank 3 (never seen)"));
+	assert_non_null(strstr(members[0].error, "; rank 0 and rank 1 ask for different meshes: "));
+	for (i = 1; i < 3; i++)
+		assert_int_equal(members[i].ret, -EPROTO);
+	assert_non_null(strstr(members[1].error, "rank 1 and rank 0 ask for different meshes: "));
+}
+
 /* Rank 1 does not name rank 0 as a peer: rank 0, which finds out, must report it. */
 static void a_wish_of_one_side(void **state)
 {
@@ -2416,6 +2440,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(missing_ranks_are_reported, setup, teardown),
 		cmocka_unit_test_setup_teardown(different_wishes, setup, teardown),
 		cmocka_unit_test_setup_teardown(different_regions, setup, teardown),
+		cmocka_unit_test_setup_teardown(different_sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wish_of_one_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
