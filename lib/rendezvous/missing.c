@@ -115,7 +115,7 @@ int beest_missing_judge(const struct beest_missing *missing, const uint8_t *expe
 		queries[asked].rank = id_of(missing, i);
 		queries[asked++].incarnation = (const void *)(expected + i * stride);
 	}
-	beest_presence_query(missing->tally->registry, queries, asked, deadline);
+	beest_presence_query(missing->tally->place.registry, queries, asked, deadline);
 	ret = judge_answers(queries, asked, late, late_count);
 	free(queries);
 
@@ -142,7 +142,7 @@ static const struct beest_incarnation *last_seen(const struct beest_missing *mis
 /* True: nothing of this rank was ever seen. */
 static bool missing_describe(struct beest_text *text, struct beest_missing *missing, size_t i)
 {
-	struct beest_registry *registry = missing->tally->registry;
+	struct beest_registry *registry = missing->tally->place.registry;
 	const char *then;
 	const struct beest_incarnation *seen = last_seen(missing, i, &then);
 	struct beest_text began = BEEST_TEXT(BEEST_PRESENCE_TEXT + BEEST_WAITS_MAX);
@@ -170,7 +170,7 @@ static bool missing_describe(struct beest_text *text, struct beest_missing *miss
 static void reasons_add(struct beest_text *text, const struct beest_missing *missing, bool unseen)
 {
 	const struct beest_tally *tally = missing->tally;
-	struct beest_registry *registry = tally->registry;
+	struct beest_registry *registry = tally->place.registry;
 
 	if (tally->stranger)
 		beest_text_item(text, "the list has an entry that cannot be read: %s", tally->why);

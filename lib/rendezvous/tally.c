@@ -84,7 +84,6 @@ int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place 
 	int ret;
 
 	memset(tally, 0, sizeof(*tally));
-	tally->registry = place->registry;
 	tally->place = *place;
 	tally->own = position_of(place);
 	tally->part_count = parts_of(place->ranks);
@@ -105,6 +104,11 @@ int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place 
 	}
 
 	return 0;
+}
+
+static struct beest_seal *seal_of(const struct beest_tally *tally)
+{
+	return tally->place.registry->seal;
 }
 
 static size_t part_limit(const struct beest_tally *tally, size_t part)
@@ -264,7 +268,7 @@ int beest_tally_give_up(struct beest_tally *tally)
 	if (ret < 0 || tally->part_count == 1)
 		return ret;
 	ret = entry_put(&tally->place, tally->top_key, &body, NULL, 0);
-	beest_lease_insist(tally->registry->leases, tally->top_key);
+	beest_lease_insist(tally->place.registry->leases, tally->top_key);
 
 	return ret;
 }
@@ -334,7 +338,7 @@ static void mark_fill(const struct beest_tally *tally, size_t i, const struct be
 static bool is_this_context(const struct beest_tally *tally, const struct beest_record *record)
 {
 	return beest_process_is_context(&record->incarnation,
-					beest_registry_incarnation(tally->registry));
+					beest_registry_incarnation(tally->place.registry));
 }
 
 /* Is it what this process says now? */
@@ -393,7 +397,7 @@ static void take_refusal(struct beest_tally *tally, const struct beest_record *r
 	const uint8_t *end = record->body + record->size;
 
 	for (; named + BEEST_INCARNATION_SIZE <= end; named += BEEST_INCARNATION_SIZE)
-		tally->refused |= memcmp(named, beest_registry_incarnation(tally->registry),
+		tally->refused |= memcmp(named, beest_registry_incarnation(tally->place.registry),
 					 BEEST_INCARNATION_SIZE) == 0;
 }
 
@@ -517,8 +521,7 @@ static int entries_read(const struct reading *reading, const uint8_t *bytes, siz
 
 	if (ret < 0)
 		return ret;
-	beest_entry_read(&reader, tally->registry->seal, BEEST_KIND_BARRIER, reading->key, bytes,
-			 size);
+	beest_entry_read(&reader, seal_of(tally), BEEST_KIND_BARRIER, reading->key, bytes, size);
 	while ((ret = beest_entry_next(&reader, &record)) > 0)
 		entry_take(reading, &record);
 	strangers_note(tally, &reader);
@@ -543,8 +546,8 @@ static void part_settle(const struct reading *reading)
 	tally->completes = tally->said && part->digest && tally->last == tally->own;
 	/* Says it anew if it was stored and is not there, or another's came behind it. */
 	if (!tally->said && !tally->gives_up &&
-	    beest_lease_is(tally->registry->leases, reading->key, BEEST_LEASE_SETTLED))
-		beest_lease_insist(tally->registry->leases, reading->key);
+	    beest_lease_is(tally->place.registry->leases, reading->key, BEEST_LEASE_SETTLED))
+		beest_lease_insist(tally->place.registry->leases, reading->key);
 }
 
 static int part_read(struct beest_tally *tally, size_t number, const char *key,
@@ -662,7 +665,7 @@ static int parts_read(struct beest_tally *tally, const bool *wanted, int64_t dea
 		wants[look.count++].server = tally->server;
 	}
 	if (ret == 0 && look.count)
-		ret = beest_look_take(tally->registry, &look);
+		ret = beest_look_take(tally->place.registry, &look);
 	for (i = k = 0; i < tally->part_count && ret == 0 && look.count; i++)
 		if (wanted[i]) {
 			ret = part_read(tally, i, keys[k], &wants[k].value);
@@ -767,7 +770,7 @@ int beest_tally_each(struct beest_tally *tally, int64_t deadline)
 
 int beest_tally_check(const struct beest_tally *tally)
 {
-	struct beest_registry *registry = tally->registry;
+	struct beest_registry *registry = tally->place.registry;
 
 	if (tally->said || !tally->parts ||
 	    !beest_lease_is(registry->leases, tally->own_key, BEEST_LEASE_REFUSED))
@@ -832,9 +835,9 @@ int beest_tally_name(struct beest_tally *tally, bool late)
 	ret = entry_put(&tally->place, tally->top_key, &body, NULL, 0);
 	/* It was said before, and got lost, or another's late entry stands behind it. */
 	if (ret == 0 && late)
-		beest_lease_insist(tally->registry->leases, tally->top_key);
+		beest_lease_insist(tally->place.registry->leases, tally->top_key);
 
-	return ret < 0 ? ret : !beest_lease_is(tally->registry->leases, tally->top_key,
+	return ret < 0 ? ret : !beest_lease_is(tally->place.registry->leases, tally->top_key,
 					       BEEST_LEASE_SETTLED);
 }
 
@@ -846,8 +849,8 @@ int beest_tally_name(struct beest_tally *tally, bool late)
  */
 static size_t long_size(const struct beest_tally *tally, size_t entries, size_t size)
 {
-	return 4 * entries * (beest_record_overhead(tally->registry->seal) + BEEST_BARRIER_SIZE +
-			      size) + 4096;
+	return 4 * entries * (beest_record_overhead(seal_of(tally)) + BEEST_BARRIER_SIZE + size) +
+	       4096;
 }
 
 /*
@@ -877,7 +880,7 @@ static size_t entries_keep(struct beest_tally *tally, const char *key,
 	size_t i, size = 0;
 	int slot;
 
-	beest_entry_read(&reader, tally->registry->seal, BEEST_KIND_BARRIER, key, value->bytes,
+	beest_entry_read(&reader, seal_of(tally), BEEST_KIND_BARRIER, key, value->bytes,
 			 value->size);
 	while (slots && beest_entry_next(&reader, &record) > 0) {
 		slot = entry_slot(tally, &record);
@@ -901,7 +904,7 @@ static size_t entries_keep(struct beest_tally *tally, const char *key,
 
 static void tally_shorten(struct beest_tally *tally, const char *key)
 {
-	struct beest_list list = { .registry = tally->registry, .server = tally->server };
+	struct beest_list list = { .registry = tally->place.registry, .server = tally->server };
 	struct beest_kv_value value = { 0 };
 	uint8_t *bytes = NULL;
 	size_t size = 0;

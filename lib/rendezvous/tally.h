@@ -56,7 +56,6 @@ struct beest_tally_part {
 };
 
 struct beest_tally {
-	struct beest_registry *registry;
 	struct beest_tally_place place;
 	size_t own;			/* the position of this rank */
 	size_t server;
