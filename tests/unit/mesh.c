@@ -1682,10 +1682,10 @@ static void a_repair_reads_what_has_changed(void **state)
 	repair_go();
 	assert_repaired(2);
 	for (i = 32; i < 40; i++) {
+		if (is_newcomer(i))
+			continue;
 		stats = stats_of(i);
-		if (!is_newcomer(i))
-			assert_in_range(stats.publish.bytes + stats.wait.bytes, 1,
-					list_size("0") - 1);
+		assert_in_range(stats.publish.bytes + stats.wait.bytes, 1, list_size("0") - 1);
 	}
 	drop();
 }
