@@ -112,6 +112,7 @@ static int roll_come(struct meeting *m)
 
 	ret = beest_tally_start_roll(&m->roll, &place, m->call->generation, m->call->blob,
 				     m->call->blob_size, m->call->marks);
+	m->roll.known = state->roll;
 	if (ret == 0)
 		ret = beest_tally_say(&m->roll, BEEST_BARRIER_COMES, 0);
 	/* An earlier call of the same roll call may have come further. */
@@ -155,7 +156,7 @@ static int roll_follow(struct meeting *m, uint64_t digest)
 	if (ret < 0)
 		return ret == -EAGAIN ? 0 : ret;
 	m->roll.lent = true;
-	m->state->roll = digest;
+	m->roll.known = m->state->roll = digest;
 	m->roll_at = beest_clock_now() + late_after(m);
 
 	return pass_begin(m, digest);
@@ -184,7 +185,7 @@ static int roll_decide(struct meeting *m)
 	const uint64_t known = m->state->roll;
 	uint64_t digest;
 
-	if (known && (m->roll.passed == known || beest_tally_is_complete(&m->pass)))
+	if (known && (m->roll.passed || beest_tally_is_complete(&m->pass)))
 		return 1;
 	if (m->roll.refused)
 		return beest_fail(ESTALE, "rank %d, this process, was started again after the "

@@ -145,7 +145,8 @@ struct beest_barrier_body {
 	uint32_t part;			/* FULL: its number, ... */
 	/* ... and how many have given up the roll before; in a roll call: see BEEST_MARK_HEAD */
 	uint32_t round;
-	uint64_t roll;			/* its digest, 0: none yet; FULL: that of the part */
+	/* Its digest; COMES in a roll call: of the one passed last, or 0; FULL: of the part. */
+	uint64_t roll;
 };
 
 /* A request of any service: never the same twice. */

@@ -243,14 +243,23 @@ static int entry_put(const struct beest_tally_place *place, const char *key,
 
 int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll)
 {
-	const struct beest_barrier_body body = {
+	struct beest_leases *leases = tally->place.registry->leases;
+	struct beest_barrier_body body = {
 		.word = (uint8_t)word, .round = tally->generation, .roll = roll,
 	};
+	size_t size = 0;
+	int ret;
 
+	if (tally->blob && word == BEEST_BARRIER_COMES) {
+		body.roll = beest_lease_noted(leases, tally->own_key);
+		size = blob_size(tally);
+	}
 	tally->said = false;
+	ret = entry_put(&tally->place, tally->own_key, &body, tally->blob, size);
+	if (ret == 0 && word == BEEST_BARRIER_PASSED)
+		beest_lease_note(leases, tally->own_key, roll);
 
-	return entry_put(&tally->place, tally->own_key, &body, tally->blob,
-			 tally->blob && word == BEEST_BARRIER_COMES ? blob_size(tally) : 0);
+	return ret;
 }
 
 /* A part that lacks this rank again is not complete when the head learns that a round begins. */
@@ -361,15 +370,23 @@ static bool is_head(const struct reading *reading)
 	return reading->first == reading->end;
 }
 
+/* Its author has passed with that roll, whether it has come again or not. */
+static void take_roll(struct beest_tally *tally, const struct beest_barrier_body *body)
+{
+	tally->passed |= body->roll && body->roll == tally->known;
+}
+
 static void take_comes(const struct reading *reading, size_t i, const struct beest_record *record,
 		       const struct beest_barrier_body *body)
 {
 	struct beest_tally *tally = reading->tally;
 
-	if (body->roll != tally->place.run)
+	if (tally->place.run && body->roll != tally->place.run)
 		return;
-	if (tally->marks)
+	if (tally->marks) {
 		mark_fill(tally, i, record, body);
+		take_roll(tally, body);
+	}
 	tally->states[i] = tally->former &&
 			   memcmp(mark_at(tally, i), tally->former + i * tally->mark_size,
 				  BEEST_MARK_HEAD) == 0 ? BEEST_TALLY_HAS_PASSED :
@@ -388,7 +405,7 @@ static void take_passed(const struct reading *reading, size_t i, const struct be
 		return;
 	mark_fill(tally, i, record, body);
 	tally->states[i] = BEEST_TALLY_HAS_PASSED;
-	tally->passed = body->roll;
+	take_roll(tally, body);
 }
 
 static void take_refusal(struct beest_tally *tally, const struct beest_record *record)

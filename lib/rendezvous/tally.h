@@ -70,7 +70,8 @@ struct beest_tally {
 	const void *blob;		/* what this rank brings, ... */
 	uint32_t generation;		/* ... and which time it does */
 	const uint8_t *former;		/* marks passed with before, which do not count; or NULL */
-	uint64_t passed;		/* a roll with which some rank says that it has passed */
+	uint64_t known;			/* the roll that this rank knows; 0: none */
+	bool passed;			/* another rank says that it has passed with that one */
 
 	/* What was read. */
 	uint8_t *states;		/* of each rank: enum beest_tally_state */
@@ -121,7 +122,10 @@ void beest_tally_end(struct beest_tally *tally);
 
 /* ---------------------------------------------------------------------- saying --- */
 
-/* Says it in the part of this rank, in place of what this context said there before. */
+/*
+ * Says it in the part of this rank, in place of what this context said there before.  A rank that
+ * comes to another roll call of this name says, too, with which roll it passed last.
+ */
 int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uint64_t roll);
 
 /* Says that this rank takes another roll than that of this pass; and: did it say so in time? */

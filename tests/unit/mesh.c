@@ -1961,6 +1961,72 @@ static void repaired_again_while_one_is_held_up(void **state)
 		}
 }
 
+static uint64_t first_roll;
+
+static void run_and_repair(void *data)
+{
+	struct member *member = data;
+
+	run(member);
+	first_roll = member->mesh ? member->mesh->digest : 0;
+	member->repairs = true;
+	if (member->ret >= 0)
+		run(member);
+}
+
+static void lose_second_list(void *data)
+{
+	char key[80];
+
+	(void)data;
+	crew_pass(BEEST_SECOND);
+	snprintf(key, sizeof(key), "hb1/job/barrier/%016llx/mesh/m/0/0",
+		 (unsigned long long)first_roll);
+	fake_kv_evict(fake_kv_server("a:1"), key);
+	snprintf(strrchr(key, '/'), 6, "/head");
+	fake_kv_evict(fake_kv_server("a:1"), key);
+}
+
+static int first_lags, first_lag_at;
+
+/* Rank 0 says late that it knows the roll, so that rank 1 is held up while it waits for that. */
+static int64_t two_holds(const struct beest_kv *kv)
+{
+	if (party[0].hb && kv == party_kv(&party[0]) && first_lags++ == first_lag_at)
+		return 30 * BEEST_MS;
+	return long_hold(kv);
+}
+
+/*
+ * Rank 1 is held up in the bring-up, and the list is lost that would tell it that all know the
+ * roll.  The others have passed and repair already: it must not take another roll with them.
+ */
+static void repaired_while_one_is_held_up_in_the_bring_up(void **state)
+{
+	static const int all[] = { 3, 40 };
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(all); k++)
+		for (lag_at = 2; lag_at < 3 * 8; lag_at++) {
+			make(all[k]);
+			lags = first_lags = 0;
+			first_lag_at = lag_at % 3 + 1;
+			fake_kv.hold = two_holds;
+			for (i = 0; i < all[k]; i++)
+				crew_start(run_and_repair, &members[i]);
+			crew_start(lose_second_list, NULL);
+			registry_run();
+			fake_kv.hold = NULL;
+			for (i = 0; i < all[k]; i++)
+				came(i);
+			drop();
+			fake_kv_reset();
+			fake_verbs_reset();
+		}
+}
+
 static void second_death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)request;
@@ -2454,6 +2520,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_repair_after_a_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_again_while_one_is_held_up, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(repaired_while_one_is_held_up_in_the_bring_up,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(all_know_behind_an_heir, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
