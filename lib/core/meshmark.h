@@ -8,7 +8,7 @@
 #ifndef BEEST_MESHMARK_H
 #define BEEST_MESHMARK_H
 
-#include "lib/core/mesh.h"
+#include "lib/core/meshstate.h"
 
 /* Fills mesh->body, blob and list. */
 int beest_meshmark_make(struct hartebeest_mesh *mesh);

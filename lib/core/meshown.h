@@ -9,7 +9,7 @@
 #ifndef BEEST_MESHOWN_H
 #define BEEST_MESHOWN_H
 
-#include "lib/core/mesh.h"
+#include "lib/core/meshstate.h"
 
 /* This rank could not even make a mesh: tells the others.  Returns @failed, with its sentence. */
 int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed);

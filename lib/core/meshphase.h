@@ -8,7 +8,7 @@
 #ifndef BEEST_MESHPHASE_H
 #define BEEST_MESHPHASE_H
 
-#include "lib/core/mesh.h"
+#include "lib/core/meshstate.h"
 
 /* Ends the running phase and begins @phase, one of mesh->stats; NULL: none. */
 void beest_meshphase_enter(struct hartebeest_mesh *mesh, struct hartebeest_mesh_phase *phase);

@@ -8,7 +8,7 @@
 #ifndef BEEST_MESHROLL_H
 #define BEEST_MESHROLL_H
 
-#include "lib/core/mesh.h"
+#include "lib/core/meshstate.h"
 
 /* Returns how many ranks were replaced since the last complete roll, or an errno. */
 int beest_meshroll_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
