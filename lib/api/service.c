@@ -38,8 +38,8 @@ HARTEBEEST_EXPORT int hartebeest_service_request(struct hartebeest_context *hb,
 	REQUIRE_LIMIT(hb, service, client);
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
-	return beest_call_waited(hb, &limit, beest_client_ask(hb, service, data, length, client,
-							      &limit));
+	return beest_call_waited(hb, &limit, beest_service_request(hb, service, data, length,
+								   client, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_service_leave(struct hartebeest_context *hb,

@@ -16,7 +16,6 @@
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/client.h"
-#include "lib/core/context.h"
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
 #include "lib/rendezvous/presence.h"
@@ -213,24 +212,19 @@ static int standing_give_up(struct beest_standing *standing, int ret)
 	return beest_fail(-ret, "%s", sentence);
 }
 
-int beest_client_ask(struct hartebeest_context *hb, const char *name, const void *data,
-		     size_t length, struct hartebeest_client *request,
-		     const struct beest_limit *limit)
+int beest_client_ask(struct beest_client *client, struct beest_registry *registry,
+		     const char *name, const void *data, size_t length,
+		     struct hartebeest_client *request, const struct beest_limit *limit)
 {
-	struct beest_standing *standing;
+	struct beest_standing *standing = calloc(1, sizeof(*standing));
 	int ret;
 
-	if (length > BEEST_REQUEST_DATA)
-		return beest_fail(EMSGSIZE, "a request for service %s has %zu bytes of data, "
-				  "at most %d are possible", BEEST_QUOTE(name), length,
-				  BEEST_REQUEST_DATA);
-	standing = calloc(1, sizeof(*standing));
 	if (!standing)
 		return beest_fail(ENOMEM, "no memory for a request");
 
-	ret = beest_home_find(&standing->home, hb, name);
+	ret = beest_home_find(&standing->home, registry, name);
 	if (ret == 0) {
-		standing->id.number = __atomic_add_fetch(&hb->client.drawn, 1, __ATOMIC_RELAXED);
+		standing->id.number = __atomic_add_fetch(&client->drawn, 1, __ATOMIC_RELAXED);
 		standing_fill(standing, data, length);
 		ret = standing_put(standing);
 	}
@@ -240,10 +234,10 @@ int beest_client_ask(struct hartebeest_context *hb, const char *name, const void
 		return standing_give_up(standing, ret);
 
 	*request = standing->request;
-	pthread_mutex_lock(&hb->client.lock);
-	standing->next = hb->client.standing;
-	hb->client.standing = standing;
-	pthread_mutex_unlock(&hb->client.lock);
+	pthread_mutex_lock(&client->lock);
+	standing->next = client->standing;
+	client->standing = standing;
+	pthread_mutex_unlock(&client->lock);
 
 	return 0;
 }

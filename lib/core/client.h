@@ -16,6 +16,8 @@
 #include "lib/base/limit.h"
 #include "lib/base/text.h"
 
+struct beest_registry;
+
 struct beest_client {
 	pthread_mutex_t lock;		/* of all below; not held while talking to a server */
 	struct beest_standing *standing;
@@ -30,10 +32,10 @@ void beest_client_settle(struct beest_client *client);
 
 void beest_client_end(struct beest_client *client);
 
-/* Does what hartebeest.h promises of hartebeest_service_request(). */
-int beest_client_ask(struct hartebeest_context *hb, const char *name, const void *data,
-		     size_t length, struct hartebeest_client *request,
-		     const struct beest_limit *limit);
+/* @name has passed beest_home_check(), and @data has at most BEEST_REQUEST_DATA bytes. */
+int beest_client_ask(struct beest_client *client, struct beest_registry *registry,
+		     const char *name, const void *data, size_t length,
+		     struct hartebeest_client *request, const struct beest_limit *limit);
 
 /* Withdraws the request whose client's end has that key.  False: there is none. */
 bool beest_client_leave(struct beest_client *client, const char *key);

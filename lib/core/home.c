@@ -11,7 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
-#include "lib/core/context.h"
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
 
@@ -20,26 +19,26 @@
 
 /* -------------------------------------------------------------------------- keys --- */
 
-int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, const char *name)
+int beest_home_check(const char *name)
+{
+	if (*name && !beest_text_not_key(name) && !strchr(name, '/') &&
+	    strlen(name) <= BEEST_HOME_NAME_MAX)
+		return 0;
+
+	return beest_fail(EINVAL, "the service name %s is not 1 to %d printable ASCII characters "
+			  "without blanks or '/'", BEEST_QUOTE(name), BEEST_HOME_NAME_MAX);
+}
+
+int beest_home_find(struct beest_home *home, struct beest_registry *registry, const char *name)
 {
 	char last[BEEST_HOME_NAME_MAX + sizeof("/list")];
-	int ret;
-
-	if (!*name || beest_text_not_key(name) || strchr(name, '/') ||
-	    strlen(name) > BEEST_HOME_NAME_MAX)
-		return beest_fail(EINVAL, "the service name %s is not 1 to %d printable ASCII "
-				  "characters without blanks or '/'", BEEST_QUOTE(name),
-				  BEEST_HOME_NAME_MAX);
 
 	memset(home, 0, sizeof(*home));
 	strcpy(home->service, name);
-	ret = beest_context_need_registry(hb, BEEST_KIND_SERVICE, name);
-	if (ret < 0)
-		return ret;
-	home->registry = hb->registry;
+	home->registry = registry;
 	snprintf(last, sizeof(last), "%s/list", name);
 
-	return beest_list_start(&home->list, home->registry, BEEST_KIND_SERVICE, last);
+	return beest_list_start(&home->list, registry, BEEST_KIND_SERVICE, last);
 }
 
 void beest_home_end(struct beest_home *home)

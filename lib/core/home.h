@@ -21,8 +21,11 @@ struct beest_home {
 	struct beest_list list;
 };
 
-/* -EINVAL: a bad name; else errors of beest_context_need_registry() and beest_registry_key(). */
-int beest_home_find(struct beest_home *home, struct hartebeest_context *hb, const char *name);
+/* -EINVAL: no service can have this name. */
+int beest_home_check(const char *name);
+
+/* @name has passed that check.  Errors of beest_registry_key(). */
+int beest_home_find(struct beest_home *home, struct beest_registry *registry, const char *name);
 void beest_home_end(struct beest_home *home);
 
 /* The random bits of a context, which its requests have in their ids. */

@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/home.h"
 #include "lib/core/roster.h"
@@ -61,6 +62,20 @@ static struct service *service_look(struct hartebeest_context *hb, const char *n
 	struct beest_node *node = beest_table_look(&hb->objects, &service_kind, name);
 
 	return node ? BEEST_CONTAINER(node, struct service, node) : NULL;
+}
+
+static int service_need(struct hartebeest_context *hb, const char *name)
+{
+	int ret = beest_home_check(name);
+
+	return ret < 0 ? ret : beest_context_need_registry(hb, BEEST_KIND_SERVICE, name);
+}
+
+static int home_open(struct beest_home *home, struct hartebeest_context *hb, const char *name)
+{
+	int ret = service_need(hb, name);
+
+	return ret < 0 ? ret : beest_home_find(home, hb->registry, name);
 }
 
 /* How long a record stays without its author. */
@@ -219,7 +234,7 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 	struct listening l = { .hb = hb, .wait = { .each = listen_each, .limit = limit } };
 	int ret;
 
-	ret = beest_home_find(&l.home, hb, name);
+	ret = home_open(&l.home, hb, name);
 	if (ret < 0)
 		return ret;
 	beest_home_wait(&l.home, &l.wait, &l.get, see_listeners, &l);
@@ -526,7 +541,7 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 	int ret;
 
 	a->hb = hb;
-	ret = beest_home_find(&a->home, hb, name);
+	ret = home_open(&a->home, hb, name);
 	if (ret == 0)
 		ret = accepting_lock(a);
 	if (ret < 0)
@@ -583,6 +598,24 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 				  *a.full ? "; " : "", a.full);
 
 	return ret;
+}
+
+/* ----------------------------------------------------------------------- requesting --- */
+
+int beest_service_request(struct hartebeest_context *hb, const char *name, const void *data,
+			  size_t length, struct hartebeest_client *request,
+			  const struct beest_limit *limit)
+{
+	int ret;
+
+	if (length > BEEST_REQUEST_DATA)
+		return beest_fail(EMSGSIZE, "a request for service %s has %zu bytes of data, "
+				  "at most %d are possible", BEEST_QUOTE(name), length,
+				  BEEST_REQUEST_DATA);
+	ret = service_need(hb, name);
+
+	return ret < 0 ? ret : beest_client_ask(&hb->client, hb->registry, name, data, length,
+						request, limit);
 }
 
 /* -------------------------------------------------------------------------- leaving --- */
@@ -703,7 +736,7 @@ int beest_service_close(struct hartebeest_context *hb, const char *name)
 	struct beest_service_body body = { .word = BEEST_SERVICE_STOPS };
 	const struct service *service;
 	struct beest_home home;
-	int ret = beest_home_find(&home, hb, name);
+	int ret = home_open(&home, hb, name);
 
 	if (ret < 0)
 		return ret;
@@ -725,7 +758,7 @@ int beest_service_leave(struct hartebeest_context *hb, const char *name,
 	struct beest_home home;
 	int ret;
 
-	ret = beest_home_find(&home, hb, name);
+	ret = home_open(&home, hb, name);
 	if (ret < 0)
 		return ret;
 	ret = request_leave(hb, &home, request);

@@ -2,8 +2,9 @@
 /*
  * service.h - the listener of a service, for clients that are not known in advance
  *
- * Owns which requests a listener has had, and how either end leaves.  Knows nothing of queue
- * pairs but the keys under which both ends publish theirs.
+ * Owns which requests a listener has had, and how either end leaves.  Those that this context
+ * makes are client's.  Knows nothing of queue pairs but the keys under which both ends publish
+ * theirs.
  */
 #ifndef BEEST_SERVICE_H
 #define BEEST_SERVICE_H
@@ -16,6 +17,9 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 			 const struct beest_limit *limit);
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
 			 struct hartebeest_client *request, const struct beest_limit *limit);
+int beest_service_request(struct hartebeest_context *hb, const char *name, const void *data,
+			  size_t length, struct hartebeest_client *request,
+			  const struct beest_limit *limit);
 int beest_service_leave(struct hartebeest_context *hb, const char *name,
 			const struct hartebeest_client *request);
 int beest_service_close(struct hartebeest_context *hb, const char *name);
