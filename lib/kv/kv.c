@@ -23,8 +23,6 @@
 #include "lib/kv/login.h"
 #include "lib/kv/memcached.h"
 #include "lib/kv/name.h"
-#include "lib/kv/probe.h"
-#include "lib/kv/request.h"
 
 #define IDLE 32
 

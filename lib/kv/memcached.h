@@ -9,14 +9,11 @@
 #ifndef BEEST_MEMCACHED_H
 #define BEEST_MEMCACHED_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include "lib/kv/kv.h"
 #include "lib/kv/login.h"
 #include "lib/kv/memory.h"
+#include "lib/kv/request.h"
 
 struct beest_memcached_address {
 	char host[256];		/* numeric, or the path of a socket */
@@ -58,8 +55,8 @@ void beest_memcached_free(struct beest_memcached *session);
 /*
  * The two halves of a request, so that several servers work at once: the first sends writes
  * and keys, the second awaits the answers.  If any write is answered, the first asks at most
- * for the witness, and the second does the rest.  The request must be prepared (request.h).
- * Errors of kv.h.
+ * for the witness, and the second does the rest.  The request must be prepared.  Errors of
+ * request.h.
  */
 int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
 			 int64_t deadline);

@@ -9,10 +9,7 @@
 #ifndef BEEST_KV_MEMORY_H
 #define BEEST_KV_MEMORY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "lib/kv/kv.h"
+#include "lib/kv/request.h"
 
 /* libmemcached grows a value by whole KiB, and reads the line end into it, too. */
 #define BEEST_MEMORY_MAX (BEEST_VALUE_MAX + 64 * 1024)

@@ -16,6 +16,7 @@
 
 #include <stddef.h>
 
+#include "lib/base/parse.h"
 #include "lib/kv/memcached.h"
 
 #define BEEST_NAME_ADDRESSES 8		/* of a name that are used, at most */

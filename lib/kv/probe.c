@@ -23,6 +23,7 @@
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
+#include "lib/kv/memcached.h"
 #include "lib/kv/probe.h"
 
 #define PROBE_TIME (250 * BEEST_MS)

@@ -8,7 +8,18 @@
 #ifndef BEEST_PROBE_H
 #define BEEST_PROBE_H
 
-#include "lib/kv/memcached.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct beest_memcached_address;
+
+struct beest_kv_stats {
+	/* 0: the server shows them only after a login. */
+	uint64_t limit_bytes, evictions, item_bytes;
+	uint64_t time;			/* by its own clock, in seconds */
+	uint64_t connections_max, turned_away;	/* how often no more were possible */
+	bool out_of_memory_is_an_error;		/* memcached -M: refuses instead of evicting */
+};
 
 /* See beest_kv_probe(). */
 int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats);

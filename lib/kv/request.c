@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* request.c - see request.h, and the two helpers of kv.h that need no server */
+/* request.c - see request.h */
 #include "config.h"
 
 #include <stdlib.h>

@@ -1,14 +1,131 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * request.h - what every key-value client does with a request
+ * request.h - a request to one Memcached server, and its results
  *
- * Owns the limits of keys and values, and the results before and after a request.  Pure.
- * Knows nothing of servers or connections.
+ * Owns what every key-value client does with a request: the limits of keys and values, the
+ * errors, and the results before and after.  Pure.  Knows nothing of servers or connections.
  */
 #ifndef BEEST_REQUEST_H
 #define BEEST_REQUEST_H
 
-#include "lib/kv/kv.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Longer values are refused before sending: a set that a server refuses deletes the old value. */
+#define BEEST_VALUE_MAX (1024 * 1024 - 1024)
+
+/*
+ * The errors of a request, each with a sentence that names the server or the key:
+ *
+ * -EADDRNOTAVAIL   the server's name is not resolved (yet)
+ * -ECONNREFUSED, -EHOSTUNREACH, -ENETUNREACH, -ECONNRESET: no connection, or it was lost
+ * -EHOSTDOWN       connected or connecting, but no answer
+ * -EUSERS          too many connections
+ * -ENOBUFS         the server is out of memory
+ * -EMSGSIZE        value too large
+ * -EACCES          login missing or refused, or no permission to connect
+ * -EINVAL          a key that the protocol forbids (says which byte)
+ * -EPROTO          an answer that is not Memcached's
+ * -EBADMSG         the value to be incremented is not a number
+ * -ENODATA         the witness is missing from the answer: the connection was discarded
+ * -EAFNOSUPPORT    an IPv6 address, which the installed libmemcached cannot use
+ * -EMFILE, -ENFILE no file descriptor left
+ * -ENOMEM
+ *
+ * beest_kv_transient() tells which are worth another attempt.
+ */
+bool beest_kv_transient(int error);
+
+/* The answer for one key; bytes for free(3), NULL: the key is absent. */
+struct beest_kv_value {
+	uint8_t *bytes;
+	size_t size;
+	uint64_t unique;	/* changes with each write of the key; 0: not asked for */
+};
+
+/*
+ * APPEND puts the value behind the one that is there, whose time to live stays.  CAS sets the
+ * value if nobody has written the key since it was read with that unique; it must be answered.
+ */
+enum beest_kv_verb {
+	BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR, BEEST_KV_APPEND, BEEST_KV_CAS,
+};
+
+/* For sentences about a refused value. */
+#define BEEST_KV_TOO_LARGE "the value is larger than it takes (memcached -I)"
+
+/*
+ * For sentences about a server that has not answered.  Memcached before 1.6 leaves connections
+ * beyond its -c waiting in the kernel.
+ */
+#define BEEST_KV_SILENT "silent: it takes connections but does not answer (stopped, " \
+	"overloaded, or all its connections are in use)"
+
+struct beest_kv_write {
+	enum beest_kv_verb verb;
+	const char *key;
+	const void *value;	/* set, add, append, cas */
+	size_t size;
+	int64_t ttl;		/* set, add, cas: seconds, cut to 30 days; 0: for ever */
+	uint32_t delta;		/* incr: what is added; 0: 1 */
+	uint64_t unique;	/* cas: of the value that was read */
+	bool answered;		/* wait for its answer before sending the next one */
+	/*
+	 * Results.  If answered: 0, -ENOENT (delete, incr, append, cas: the key is absent), -EEXIST
+	 * (add, cas), -EMSGSIZE (too large for the server; the request goes on), or the error that
+	 * ended the request.  Otherwise 0, since nothing is known.
+	 */
+	int ret;
+	bool done;		/* its answer came, even if the request failed later */
+	uint64_t number;	/* answered INCR: the new value */
+};
+
+#define BEEST_KV_WHY 512
+
+/*
+ * One request to one server: the writes in order, then one read whose answer proves that they
+ * were carried out.  All of it takes one round trip.  Each answered write takes one more; over
+ * a new connection, the witness is fetched before the first of them, which takes another.  The
+ * answer to the last write proves as much as the witness: nothing is read then unless other
+ * keys are asked for.  With a login every write takes a round trip.
+ *
+ * Requests to the same server, from one run or from several threads, may go over different
+ * connections and be carried out in any order.
+ */
+struct beest_kv_request {
+	size_t server;
+	/*
+	 * Nothing need be read: if the connection brought an answer within the last 100 ms,
+	 * the writes are only handed to the kernel.  Otherwise the keys are read as always.
+	 */
+	bool lazy;
+	bool uniques;			/* also reads the unique of each value */
+	struct beest_kv_write *writes;
+	size_t write_count;
+	/*
+	 * One more quiet write, over a new connection only: after the others, or before them
+	 * if one is answered.  NULL: none.
+	 */
+	struct beest_kv_write *opening;
+	/*
+	 * keys[0] is the witness: an answer without a value for it proves nothing, since a
+	 * foreign service or a server with too many connections may also say "not found".
+	 */
+	const char *const *keys;
+	size_t key_count;	/* 0 only if the last write is answered: nothing is read */
+	/* The caller's array: values[i] answers keys[i]; for beest_kv_values_free(). */
+	struct beest_kv_value *values;
+	/* Results. */
+	int ret;		/* 0, or an error of the list above */
+	char why[BEEST_KV_WHY];	/* its sentence */
+	bool fresh;		/* it went over a new connection */
+	bool unexplained;	/* no connection, for an unknown reason: use beest_kv_probe() */
+	bool answered;		/* the writes were carried out, and the keys, if any, read */
+	struct beest_memcached *session;	/* only while it runs */
+};
+
+void beest_kv_values_free(struct beest_kv_value *values, size_t count);
 
 /* Clears the results and checks keys and sizes.  -EINVAL, -EMSGSIZE. */
 int beest_request_prepare(struct beest_kv_request *request);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "lib/base/clock.h"
-#include "lib/kv/kv.h"
+#include "lib/kv/request.h"
 
 #define BEEST_EPOCH_SIZE 16
 #define BEEST_EPOCH_TTL (BEEST_TTL_MAX / BEEST_SECOND)

@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lib/kv/kv.h"
+#include "lib/kv/request.h"
 #include "lib/rendezvous/record.h"
 
 struct beest_leases;

@@ -9,7 +9,7 @@
 
 #include "lib/kv/kv.h"
 
-/* Waits for the answer.  Errors of kv.h; -EEXIST: already there, -ENOENT: not there. */
+/* Waits for the answer.  Errors of request.h; -EEXIST: already there, -ENOENT: not there. */
 int raw_kv_put(struct beest_kv *kv, const char *key, const void *value, size_t size,
 	       int64_t ttl, int64_t deadline);
 int raw_kv_add(struct beest_kv *kv, const char *key, const void *value, size_t size,
