@@ -19,6 +19,7 @@
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
 #include "lib/verbs/pd.h"
+#include "lib/verbs/selection.h"
 #include "lib/verbs/srq.h"
 
 /* Set by configure.  The only settings file that is read without being named. */
@@ -75,7 +76,7 @@ static int read_settings(struct hartebeest_context *hb, const char *const *defau
 	if (ret < 0)
 		return beest_options_fail_prefix(options, ret, "log.file");
 
-	ret = beest_device_name_check(options->device_name);
+	ret = beest_selection_check(options->device_name);
 	if (ret < 0)
 		return beest_options_fail_prefix(options, ret, "device.name");
 
@@ -213,7 +214,7 @@ static void device_opened(struct hartebeest_context *hb)
 
 static int borrow_device(struct hartebeest_context *hb, struct ibv_context *verbs, int port)
 {
-	int ret = beest_device_borrow(&hb->device, verbs, port, &hb->policy, &hb->log);
+	int ret = beest_selection_borrow(&hb->device, verbs, port, &hb->policy, &hb->log);
 
 	hb->borrows = true;
 	if (ret == 0)
@@ -284,8 +285,8 @@ int beest_context_need_device(struct hartebeest_context *hb)
 	if (hb->device_open)
 		return 0;
 
-	ret = beest_device_open(&hb->device, hb->options.device_name, hb->launch.local_rank,
-				&hb->policy, &hb->log);
+	ret = beest_selection_open(&hb->device, hb->options.device_name, hb->launch.local_rank,
+				   &hb->policy, &hb->log);
 	if (ret == 0)
 		device_opened(hb);
 	return ret;

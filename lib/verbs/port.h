@@ -16,6 +16,7 @@
 #include "lib/settings/options.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/event.h"
+#include "lib/verbs/gid.h"
 
 struct beest_port_choice {
 	struct ibv_port_attr attr;

@@ -8,7 +8,9 @@
 #ifndef BEEST_SOURCE_H
 #define BEEST_SOURCE_H
 
+#include "lib/base/log.h"
 #include "lib/verbs/device.h"
+#include "lib/verbs/gid.h"
 
 /*
  * Chooses the GID of this end by @policy; @reason tells people why, cut to @size.  Given @pd, a

@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lib/verbs/device.h"
 #include "lib/verbs/gidtable.h"
 #include "lib/verbs/near.h"
 #include "lib/verbs/newer.h"
 #include "lib/verbs/node.h"
+#include "lib/verbs/selection.h"
 #include "lib/verbs/source.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/logged.h"
@@ -89,7 +89,7 @@ static int open_by(const char *name, const char *gid)
 {
 	struct beest_gid_policy policy = policy_of(gid);
 
-	return beest_device_open(&device, name, -1, &policy, &noisy);
+	return beest_selection_open(&device, name, -1, &policy, &noisy);
 }
 
 static void opens(const char *name, const char *gid, const char *label)
@@ -114,7 +114,7 @@ static void fails(const char *name, const char *gid, int wanted, const char *sen
 static void test_open(void **state)
 {
 	(void)state;
-	assert_int_equal(beest_device_open(&device, NULL, -1, NULL, &noisy), 0);
+	assert_int_equal(beest_selection_open(&device, NULL, -1, NULL, &noisy), 0);
 	assert_string_equal(device.name, "fake0");
 	assert_string_equal(device.label, "fake0:1");
 	assert_int_equal(device.port, 1);
@@ -950,7 +950,7 @@ static int everything(const char *name, const char *gid)
 	struct ibv_pd *pd;
 	int ret;
 
-	ret = beest_device_open(&device, name, -1, &policy, &noisy);
+	ret = beest_selection_open(&device, name, -1, &policy, &noisy);
 	if (ret < 0) {
 		assert_int_equal(fake_verbs.open, 0);
 		assert_null(device.verbs);

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "hartebeest.h"
-#include "lib/verbs/device.h"
 #include "lib/verbs/near.h"
+#include "lib/verbs/selection.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/logged.h"
 
@@ -145,14 +145,14 @@ static int teardown(void **state)
 
 static void opens(const char *name, int local_rank, const char *label)
 {
-	assert_int_equal(beest_device_open(&device, name, local_rank, NULL, &noisy), 0);
+	assert_int_equal(beest_selection_open(&device, name, local_rank, NULL, &noisy), 0);
 	assert_string_equal(device.label, label);
 	beest_device_close(&device);
 }
 
 static void fails(const char *name, int wanted, const char *sentence)
 {
-	assert_int_equal(beest_device_open(&device, name, 0, NULL, &noisy), wanted);
+	assert_int_equal(beest_selection_open(&device, name, 0, NULL, &noisy), wanted);
 	assert_error_has(sentence);
 	assert_int_equal(fake_verbs.open, 0);
 }
@@ -193,8 +193,8 @@ static void malformed_lists(void **state)
 	fails("mlx5_0,mlx5_1:x", -EINVAL, "the port in device 'mlx5_1:x': 'x'");
 	fails("mlx5_0,near:numa", -EINVAL, "the port in device 'near:numa'");
 	fails("mlx5_00,mlx5_1", -ENODEV, "there is no RDMA device 'mlx5_00'");
-	assert_int_equal(beest_device_name_check("mlx5_0,mlx5_1:2"), 0);
-	assert_int_equal(beest_device_name_check("mlx5_0, mlx5_1:0"), -EINVAL);
+	assert_int_equal(beest_selection_check("mlx5_0,mlx5_1:2"), 0);
+	assert_int_equal(beest_selection_check("mlx5_0, mlx5_1:0"), -EINVAL);
 }
 
 /* -------------------------------------------------------------- near:numa --- */
@@ -286,11 +286,11 @@ static void malformed_wishes(void **state)
 
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(wishes); i++) {
-		assert_int_equal(beest_device_name_check(wishes[i]), -EINVAL);
+		assert_int_equal(beest_selection_check(wishes[i]), -EINVAL);
 		assert_error_has("is neither near:numa nor near:pci: with the address of a device");
 	}
-	assert_int_equal(beest_device_name_check("near:numa"), 0);
-	assert_int_equal(beest_device_name_check("near:pci:0000:65:00.0"), 0);
+	assert_int_equal(beest_selection_check("near:numa"), 0);
+	assert_int_equal(beest_selection_check("near:pci:0000:65:00.0"), 0);
 	fails("near:pci:0000:65:00.0", -ENODEV,
 	      "device.name: there is no PCI device '0000:65:00.0'");
 }
