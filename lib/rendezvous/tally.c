@@ -620,9 +620,8 @@ static int see_top(void *data, const struct beest_kv_value *value)
 	const size_t before = tally->top_size, kept = top_keep(tally, value);
 	int ret = 0;
 
-	if (!tally->moved_at || kept != before || tally->top_size != before)
+	if (before && (kept != before || tally->top_size != before))
 		tally->moved_at = beest_clock_now();
-
 	if (!kept)
 		reading_reset(&reading);
 	if (value->bytes)

@@ -79,7 +79,7 @@ struct beest_tally {
 	size_t part_count, own_size;	/* own_size: the bytes of the part of this rank */
 	uint8_t *top;			/* the head, or the only part: mostly it only grows */
 	size_t top_size;
-	int64_t moved_at;		/* when the top last changed */
+	int64_t moved_at;		/* when the top last changed between looks; 0: never */
 	size_t turn;			/* the part to read next, of those that lack a rank */
 	size_t last;			/* position of the rank whose entry came last in a part */
 	bool own_is_last;		/* of this rank's entries, the last is what it says now */

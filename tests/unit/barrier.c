@@ -1232,7 +1232,10 @@ static void leave(void *data)
 	rank_free(data, false);
 }
 
-/* The third rank ends while two wait for it: both fail at once, with the reason. */
+/*
+ * The third rank ends while two wait for it, of which one looks once in each call: both fail at
+ * once, with the reason.
+ */
 static void third_ends(void (*end)(void *), int errno_wanted, const char *who, const char *why)
 {
 	int i;
@@ -1241,6 +1244,7 @@ static void third_ends(void (*end)(void *), int errno_wanted, const char *who, c
 	registry_run();
 	for (i = 0; i < 2; i++) {
 		ranks[i].names = "a";
+		ranks[i].polls_by_itself = i == 1;
 		crew_start(rank_run, &ranks[i]);
 	}
 	crew_start(end, &ranks[2]);
