@@ -272,6 +272,7 @@ static void many(int size)
 {
 	const size_t parts = ((size_t)size + BEEST_TALLY_PART - 1) / BEEST_TALLY_PART;
 	const size_t list = parts + (parts > 1);
+	size_t leases = SIZE_MAX;
 	int i, pass;
 
 	fake_kv_reset();
@@ -286,7 +287,10 @@ static void many(int size)
 			cost_check(&ranks[i], pass, (pass ? 5 : 16) + (parts == 1 ? 0 : pass ?
 				   4 : 13), parts == 1 ? 0 : pass ? 1 : parts + 2);
 	fake_kv.hook = NULL;
+	for (i = 0; i < size; i++)
+		leases = BEEST_MIN(leases, beest_lease_count(ranks[i].registry->leases, false));
 	/* Of the passes of a barrier, the last two are left. */
+	assert_int_equal(leases, 6);
 	assert_int_equal(items_with("/a/"), 2 * list);
 	assert_int_equal(items_with("/b/"), list);
 	assert_int_equal(items_with("/-/"), 2 * list);
@@ -1226,6 +1230,56 @@ static void killed_while_two_are_held_up(void **state)
 	killed_while(both_hold);
 }
 
+/* Rank 2 dies as soon as it has said that it knows the roll; rank 1 gives that up slowly. */
+static void give_up_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	struct rank *rank = rank_of(kv);
+	size_t i;
+
+	for (i = 0; i < request->write_count && rank; i++) {
+		if (!strstr(request->writes[i].key, "/-/0/0") ||
+		    request->writes[i].verb != BEEST_KV_APPEND)
+			continue;
+		rank->requests++;
+		if (rank == &ranks[2])
+			rank->dies = crew_now();
+		if (rank == &ranks[1] && rank->requests == 2)
+			crew_pass(6 * BEEST_SECOND);
+	}
+}
+
+static int64_t first_hold(const struct beest_kv *kv)
+{
+	return rank_of(kv) == &ranks[0] && late_requests++ == hold_at ? 3 * BEEST_SECOND : 0;
+}
+
+/*
+ * Before rank 1 gives the roll up, since it has learned of the heir, rank 0 says that it knows that
+ * roll: by the order of their entries, both pass without the heir.
+ */
+static void a_roll_given_up_too_late(void **state)
+{
+	int too_late = 0;
+
+	(void)state;
+	heir_delay = 0;
+	for (hold_at = 0; hold_at < 4; hold_at++) {
+		fake_kv_reset();
+		fake_kv.hook = give_up_hook;
+		fake_kv.hold = first_hold;
+		late_requests = 0;
+		ranks_make(3, "aa");
+		crew_start(heir_run, NULL);
+		registry_run();
+		assert_int_equal(ranks[0].passed, ranks[1].passed);
+		too_late += ranks[1].requests > 1 && ranks[0].passed == 1;
+		ranks_free(true);
+	}
+	assert_true(too_late > 0);
+	fake_kv.hook = NULL;
+	fake_kv.hold = NULL;
+}
+
 static void leave(void *data)
 {
 	crew_pass(BEEST_SECOND / 3);
@@ -1578,6 +1632,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refusal_before_all_have_passed, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_one_is_held_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_while_two_are_held_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_roll_given_up_too_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(left, setup, teardown),
 		cmocka_unit_test_setup_teardown(failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
