@@ -40,7 +40,7 @@
 #define FAKE_WRS 64
 #define FAKE_SGES 4
 #define FAKE_INLINE 256
-#define FAKE_HISTORY 4096
+#define FAKE_HISTORY 8192
 
 /* For fake_verbs_fail(): fails without setting errno, as old providers do. */
 #define FAKE_NO_ERRNO INT_MIN
