@@ -797,12 +797,12 @@ static void lost_run(void *data)
  */
 static void a_list_is_lost(void **state)
 {
-	static const int counts[] = { 3, 20 };
+	static const int counts[] = { 3, 20, 34 };
 	size_t k;
 	int i, at;
 
 	(void)state;
-	for (k = 0; k < 2; k++)
+	for (k = 0; k < BEEST_COUNT(counts); k++)
 		for (at = 1; at == 1 || loss.requests >= at; at += at < 40 ? 1 : 30) {
 			fake_kv_reset();
 			fake_verbs_reset();
