@@ -13,7 +13,7 @@
 #include "lib/rendezvous/look.h"
 
 /* Up to this many lists of newcomers cost little, and nobody makes rows for so few ranks. */
-#define LISTS_FEW BEEST_TALLY_PART
+#define LISTS_FEW 32
 
 /* A rank reads lists if its row has not come PATIENCE, and PATIENCE_RANK for each rank, later. */
 #define PATIENCE (50 * BEEST_MS)
@@ -208,8 +208,9 @@ void beest_meshlist_rows(struct hartebeest_mesh *mesh, const struct beest_meetin
 {
 	struct beest_newcomers all;
 
-	if (mesh->fabric.peers)
-		return;		/* with chosen peers, lists are short and read by few */
+	/* With chosen peers, lists are short and read by few. */
+	if (mesh->fabric.peers || mesh->ranks.count <= LISTS_FEW)
+		return;
 	if (beest_meshmark_find(mesh, marks, true, &all) == 0 && lists_count(&all) &&
 	    lists_read(mesh, meeting, &all) > 0)
 		rows_put(mesh, meeting, digest, &all);

@@ -87,6 +87,7 @@ static int pass_come(struct meeting *m, uint64_t run)
 	int ret = beest_tally_start(&m->pass, &place);
 
 	m->began = beest_clock_now();
+	m->pass.sample_until = m->began + late_after(m);
 
 	return ret < 0 ? ret : beest_tally_say(&m->pass, BEEST_BARRIER_COMES, run);
 }
@@ -113,6 +114,7 @@ static int roll_come(struct meeting *m)
 	ret = beest_tally_start_roll(&m->roll, &place, m->call->generation, m->call->blob,
 				     m->call->blob_size, m->call->marks);
 	m->roll.known = state->roll;
+	m->roll.sample_until = m->began + late_after(m);
 	if (ret == 0)
 		ret = beest_tally_say(&m->roll, BEEST_BARRIER_COMES, 0);
 	/* An earlier call of the same roll call may have come further. */
@@ -169,7 +171,7 @@ static int roll_see(struct meeting *m)
 
 	/* Another process's entry may have come behind that of this rank since. */
 	if (m->roll.part_count > 1)
-		m->gets[1].got = m->roll.said;
+		m->gets[1].got = beest_tally_own_rests(&m->roll);
 	if (ret > 0 && m->call->last && beest_tally_is_last(&m->roll) &&
 	    m->prepared != beest_tally_digest(&m->roll)) {
 		m->prepared = beest_tally_digest(&m->roll);
@@ -330,16 +332,16 @@ static int parts_name(struct meeting *m, bool late)
 }
 
 /*
- * The number of ranks that have come hints at how long the others will take.  The first few hint
- * at little; so a rank never expects to wait longer than it has waited already.
+ * The share of ranks that have come hints at how long the others will take.  The first few hint at
+ * little; so a rank never expects to wait longer than it has waited already.
  */
 static int64_t expect(const struct meeting *m)
 {
-	const struct beest_tally *tally = missing_of(m).tally;
+	double share = beest_tally_share(missing_of(m).tally);
 	int64_t elapsed = beest_clock_now() - m->began;
-	size_t here = beest_tally_count(tally), left = m->call->ranks->count - here;
 
-	return here ? BEEST_MIN(elapsed, elapsed / (int64_t)here * (int64_t)left) : 0;
+	return share > 0.5 ? (int64_t)((double)elapsed * (1 - share) / share) :
+	       share > 0 ? elapsed : 0;
 }
 
 /* Others wait for what this rank has to say: so it says that before it goes on. */
@@ -404,7 +406,7 @@ static int meeting_expired(struct meeting *m)
 		return ret;
 	if (missing.tally == &m->pass && beest_tally_is_complete(&m->pass))
 		return 0;
-	if (limit->once && m->call->ranks->count > BEEST_TALLY_PART)
+	if (limit->once && missing.tally->part_count > 1)
 		return beest_fail(EAGAIN, "not all of %zu ranks have arrived; a call with a "
 				  "deadline names the missing ones", m->call->ranks->count);
 	ret = beest_missing_fail(&missing);

@@ -64,8 +64,7 @@ struct beest_meeting {
 	int (*take_roll)(void *data, uint8_t *marks, uint64_t digest);
 	/*
 	 * All have come, and this is the one rank that may prepare something for the others, which
-	 * learn at about the same time that all have come.  Never called where there are few ranks.
-	 * May be NULL.
+	 * learn at about the same time that all have come.  May be NULL.
 	 */
 	void (*last)(void *data, const uint8_t *marks, uint64_t digest);
 	/*

@@ -110,7 +110,7 @@ int beest_missing_judge(const struct beest_missing *missing, const uint8_t *expe
 	for (step = 0; step < count && asked < BEEST_MISSING_ASKED; step++) {
 		i = (begin + step) % count;
 		*turn = (i + 1) % count;
-		if (!is_missing(missing, i) || !missing->tally->parts[i / BEEST_TALLY_PART].read)
+		if (!is_missing(missing, i) || !beest_tally_is_read(missing->tally, i))
 			continue;
 		queries[asked].rank = id_of(missing, i);
 		queries[asked++].incarnation = (const void *)(expected + i * stride);

@@ -15,7 +15,7 @@
 #include "lib/rendezvous/list.h"
 #include "lib/rendezvous/tally.h"
 
-#define PART BEEST_TALLY_PART
+size_t beest_tally_few = 128;
 
 /* --------------------------------------------------------------------------- keys --- */
 
@@ -48,9 +48,14 @@ int beest_tally_placed_as(const struct beest_tally_place *place, char key[BEEST_
 	return key_make(place, 0, "", key);
 }
 
+static size_t part_ranks_of(const struct beest_ids *ranks)
+{
+	return ranks->count <= beest_tally_few ? ranks->count : BEEST_TALLY_PART;
+}
+
 static size_t parts_of(const struct beest_ids *ranks)
 {
-	return (ranks->count + PART - 1) / PART;
+	return (ranks->count + part_ranks_of(ranks) - 1) / part_ranks_of(ranks);
 }
 
 static size_t position_of(const struct beest_tally_place *place)
@@ -70,6 +75,11 @@ static int part_key(const struct beest_tally_place *place, size_t part,
 	return beest_tally_key(place, last, key);
 }
 
+static int own_key(const struct beest_tally_place *place, char key[BEEST_KEY_MAX + 1])
+{
+	return part_key(place, position_of(place) / part_ranks_of(place->ranks), key);
+}
+
 static int top_key(const struct beest_tally_place *place, char key[BEEST_KEY_MAX + 1])
 {
 	return parts_of(place->ranks) > 1 ? beest_tally_key(place, "head", key) :
@@ -77,6 +87,11 @@ static int top_key(const struct beest_tally_place *place, char key[BEEST_KEY_MAX
 }
 
 /* ------------------------------------------------------------------ begin and end --- */
+
+static size_t own_part(const struct beest_tally *tally)
+{
+	return tally->own / tally->part_ranks;
+}
 
 int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place *place)
 {
@@ -87,12 +102,13 @@ int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place 
 	tally->place = *place;
 	tally->own = position_of(place);
 	tally->part_count = parts_of(place->ranks);
-	tally->turn = tally->own / PART;
+	tally->part_ranks = part_ranks_of(place->ranks);
+	tally->turn = own_part(tally);
 	ret = beest_tally_placed_as(place, tally->placed_as);
 	if (ret == 0)
 		ret = top_key(place, tally->top_key);
 	if (ret == 0)
-		ret = part_key(place, tally->own / PART, tally->own_key);
+		ret = own_key(place, tally->own_key);
 	if (ret < 0)
 		return ret;
 	tally->server = beest_kv_server_of(place->registry->kv, tally->placed_as);
@@ -113,7 +129,7 @@ static struct beest_seal *seal_of(const struct beest_tally *tally)
 
 static size_t part_limit(const struct beest_tally *tally, size_t part)
 {
-	return BEEST_MIN((part + 1) * PART, tally->place.ranks->count);
+	return BEEST_MIN((part + 1) * tally->part_ranks, tally->place.ranks->count);
 }
 
 static size_t blob_size(const struct beest_tally *tally)
@@ -146,7 +162,7 @@ static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *mar
 	const uint8_t *mark;
 	size_t i;
 
-	for (i = part * PART; i < part_limit(tally, part); i++) {
+	for (i = part * tally->part_ranks; i < part_limit(tally, part); i++) {
 		mark = marks + i * tally->mark_size;
 		memcpy(head, mark, sizeof(head));
 		mark_set_generation(head, mark_generation(mark) + more);
@@ -299,7 +315,7 @@ void beest_tally_forget(const struct beest_tally_place *place)
 {
 	char key[BEEST_KEY_MAX + 1];
 
-	if (part_key(place, position_of(place) / PART, key) == 0)
+	if (own_key(place, key) == 0)
 		beest_lease_forget(place->registry->leases, key, 0);
 	if (top_key(place, key) == 0)
 		beest_lease_forget(place->registry->leases, key, 0);
@@ -310,10 +326,10 @@ bool beest_tally_delete(const struct beest_tally_place *place, bool head,
 {
 	char placed_as[BEEST_KEY_MAX + 1];
 
-	if (position_of(place) % (head ? place->ranks->count : PART) != 0 ||
+	if (position_of(place) % (head ? place->ranks->count : part_ranks_of(place->ranks)) != 0 ||
 	    (head && parts_of(place->ranks) == 1) ||
 	    beest_tally_placed_as(place, placed_as) < 0 ||
-	    (head ? top_key(place, key) : part_key(place, position_of(place) / PART, key)) < 0)
+	    (head ? top_key(place, key) : own_key(place, key)) < 0)
 		return false;
 	*extra = (struct beest_look_extra){
 		.server = beest_kv_server_of(place->registry->kv, placed_as),
@@ -364,6 +380,11 @@ struct reading {
 	const char *key;
 	size_t first, end;		/* positions of the part's ranks; both 0: it is the head */
 };
+
+static size_t part_of(const struct reading *reading)
+{
+	return reading->first / reading->tally->part_ranks;
+}
 
 static bool is_head(const struct reading *reading)
 {
@@ -498,7 +519,7 @@ static uint64_t part_digest(const struct reading *reading)
 	if (!all_came(reading))
 		return 0;
 
-	return tally->marks ? marks_digest(tally, tally->marks, reading->first / PART, 0) :
+	return tally->marks ? marks_digest(tally, tally->marks, part_of(reading), 0) :
 	       tally->place.run;
 }
 
@@ -550,14 +571,14 @@ static int entries_read(const struct reading *reading, const uint8_t *bytes, siz
 static void part_settle(const struct reading *reading)
 {
 	struct beest_tally *tally = reading->tally;
-	const size_t number = reading->first / PART;
+	const size_t number = part_of(reading);
 	struct beest_tally_part *part = &tally->parts[number];
 
 	part->digest = part_digest(reading);
 	part->heard = part->named;
 	part->round = tally->round;
 	part->read = true;
-	if (number != tally->own / PART)
+	if (number != own_part(tally))
 		return;
 	tally->said = tally->states[tally->own] == BEEST_TALLY_CAME && tally->own_is_last;
 	tally->completes = tally->said && part->digest && tally->last == tally->own;
@@ -571,13 +592,13 @@ static int part_read(struct beest_tally *tally, size_t number, const char *key,
 		     const struct beest_kv_value *value)
 {
 	const struct reading reading = {
-		.tally = tally, .key = key, .first = number * PART,
+		.tally = tally, .key = key, .first = number * tally->part_ranks,
 		.end = part_limit(tally, number),
 	};
 	int ret;
 
 	reading_reset(&reading);
-	if (number == tally->own / PART)
+	if (number == own_part(tally))
 		tally->own_size = value->bytes ? value->size : 0;
 	ret = entries_read(&reading, value->bytes, value->bytes ? value->size : 0);
 	part_settle(&reading);
@@ -635,13 +656,19 @@ static int see_top(void *data, const struct beest_kv_value *value)
 	return ret < 0 ? ret : tally->rests;
 }
 
-/* Until the entry of this rank is there, which may complete its part. */
+bool beest_tally_own_rests(const struct beest_tally *tally)
+{
+	return tally->said && (tally->parts[own_part(tally)].digest ||
+			       beest_clock_now() >= tally->sample_until);
+}
+
+/* Until the entry of this rank is there, which may complete its part, and as a sample of all. */
 static int see_own(void *data, const struct beest_kv_value *value)
 {
 	struct beest_tally *tally = data;
-	int ret = part_read(tally, tally->own / PART, tally->own_key, value);
+	int ret = part_read(tally, own_part(tally), tally->own_key, value);
 
-	return ret < 0 ? ret : tally->said;
+	return ret < 0 ? ret : beest_tally_own_rests(tally);
 }
 
 size_t beest_tally_gets(struct beest_tally *tally, const char *name, const char *noun,
@@ -656,7 +683,7 @@ size_t beest_tally_gets(struct beest_tally *tally, const char *name, const char 
 	gets[0] = get;
 	get.key = tally->own_key;
 	get.see_list = see_own;
-	get.got = tally->said;
+	get.got = beest_tally_own_rests(tally);
 	gets[1] = get;
 
 	return tally->part_count > 1 ? 2 : 1;
@@ -712,7 +739,7 @@ static bool part_lacks(const struct beest_tally *tally, size_t i)
 int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other, size_t most,
 		     int64_t deadline)
 {
-	const size_t own = tally->own / PART, begin = tally->turn;
+	const size_t own = own_part(tally), begin = tally->turn;
 	bool wanted[tally->part_count];
 	size_t i, step, count = 0;
 
@@ -737,7 +764,8 @@ static bool part_is_renewed(const struct beest_tally_part *part)
 /* Its marks then follow from those of the last roll. */
 static int part_renew(struct beest_tally *tally, size_t number)
 {
-	const size_t first = number * PART, count = part_limit(tally, number) - first;
+	const size_t first = number * tally->part_ranks;
+	const size_t count = part_limit(tally, number) - first;
 	struct beest_tally_part *part = &tally->parts[number];
 	size_t i;
 	int ret = marks_own(tally);
@@ -824,6 +852,8 @@ bool beest_tally_is_last(const struct beest_tally *tally)
 {
 	size_t i;
 
+	if (tally->part_count == 1)
+		return tally->completes;
 	for (i = 0; i < tally->part_count; i++)
 		if (!tally->parts[i].digest || part_is_unnamed(tally, i))
 			return false;
@@ -834,7 +864,7 @@ bool beest_tally_is_last(const struct beest_tally *tally)
 int beest_tally_name(struct beest_tally *tally, bool late)
 {
 	struct beest_barrier_body body = { .word = BEEST_BARRIER_FULL };
-	size_t i = tally->own / PART, step = 0;
+	size_t i = own_part(tally), step = 0;
 	int ret;
 
 	if (tally->part_count == 1)
@@ -940,7 +970,7 @@ void beest_tally_shorten(struct beest_tally *tally)
 {
 	if (!tally->completes)
 		return;
-	if (tally->own_size > long_size(tally, PART, tally->mark_size))
+	if (tally->own_size > long_size(tally, tally->part_ranks, tally->mark_size))
 		tally_shorten(tally, tally->own_key);
 	if (tally->part_count > 1 && tally->top_size > long_size(tally, tally->part_count, 0))
 		tally_shorten(tally, tally->top_key);
@@ -959,19 +989,14 @@ uint64_t beest_tally_digest(const struct beest_tally *tally)
 	return digest | 1;
 }
 
-size_t beest_tally_count(const struct beest_tally *tally)
+double beest_tally_share(const struct beest_tally *tally)
 {
-	const struct beest_tally_part *part;
-	size_t i, k, count = 0;
+	const size_t own = own_part(tally), first = own * tally->part_ranks;
+	const size_t ranks = part_limit(tally, own) - first;
+	size_t i, count = 0;
 
-	for (i = 0; i < tally->part_count; i++) {
-		part = &tally->parts[i];
-		if (part->digest || part->named)
-			count += part_limit(tally, i) - i * PART;
-		else if (part->read)
-			for (k = i * PART; k < part_limit(tally, i); k++)
-				count += tally->states[k] == BEEST_TALLY_CAME;
-	}
+	for (i = first; i < first + ranks; i++)
+		count += tally->states[i] == BEEST_TALLY_CAME;
 
-	return count;
+	return (double)count / (double)ranks;
 }

@@ -18,7 +18,13 @@
 #include "lib/base/parse.h"
 #include "lib/rendezvous/wait.h"
 
-/* The ranks of a part. */
+/*
+ * Up to so many ranks are one part: all read its list in each look, which is faster than to read a
+ * head first.  Tests lower it, to have lists in parts with few ranks.
+ */
+extern size_t beest_tally_few;
+
+/* The ranks of a part, where there are several. */
 #define BEEST_TALLY_PART 32
 
 /* What is known of a rank; of the states, later ones of a process replace earlier ones. */
@@ -76,9 +82,11 @@ struct beest_tally {
 	/* What was read. */
 	uint8_t *states;		/* of each rank: enum beest_tally_state */
 	struct beest_tally_part *parts;
-	size_t part_count, own_size;	/* own_size: the bytes of the part of this rank */
+	size_t part_count, part_ranks;	/* the last part may have fewer ranks */
+	size_t own_size;		/* the bytes of the part of this rank */
 	uint8_t *top;			/* the head, or the only part: mostly it only grows */
 	size_t top_size;
+	int64_t sample_until;		/* until then, each look reads the own part as a sample */
 	int64_t moved_at;		/* when the top last changed between looks; 0: never */
 	size_t turn;			/* the part to read next, of those that lack a rank */
 	size_t last;			/* position of the rank whose entry came last in a part */
@@ -159,6 +167,9 @@ bool beest_tally_delete(const struct beest_tally_place *place, bool head,
 size_t beest_tally_gets(struct beest_tally *tally, const char *name, const char *noun,
 			struct beest_wait_get gets[BEEST_TALLY_GETS]);
 
+/* Is this rank there, so that the part need not be read in each look, nor as a sample of all? */
+bool beest_tally_own_rests(const struct beest_tally *tally);
+
 /*
  * After a look: reads the parts that the head names, if this is a roll call.  Returns 1 if all
  * ranks have come, and 0 if not.
@@ -175,7 +186,7 @@ int beest_tally_name(struct beest_tally *tally, bool late);
 /* -EMSGSIZE: the server takes no list that is long enough for the entry of this rank. */
 int beest_tally_check(const struct beest_tally *tally);
 
-/* Are all ranks there, and did this one name the last part?  Never true of a list in one part. */
+/* Are all ranks there, and did this one name the last part, or complete the only one? */
 bool beest_tally_is_last(const struct beest_tally *tally);
 
 /*
@@ -188,9 +199,15 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 /* Is rank number @i there? */
 static inline bool beest_tally_is_here(const struct beest_tally *tally, size_t i)
 {
-	const struct beest_tally_part *part = &tally->parts[i / BEEST_TALLY_PART];
+	const struct beest_tally_part *part = &tally->parts[i / tally->part_ranks];
 
 	return tally->states[i] == BEEST_TALLY_CAME || (tally->place.run && part->named);
+}
+
+/* Was the part of rank number @i read at all? */
+static inline bool beest_tally_is_read(const struct beest_tally *tally, size_t i)
+{
+	return tally->parts[i / tally->part_ranks].read;
 }
 
 /* Writes lists of a roll call anew that have become long: best effort. */
@@ -199,7 +216,7 @@ void beest_tally_shorten(struct beest_tally *tally);
 /* The digest of the marks that were read.  Only of a complete tally. */
 uint64_t beest_tally_digest(const struct beest_tally *tally);
 
-/* How many ranks are there, as far as is known. */
-size_t beest_tally_count(const struct beest_tally *tally);
+/* Which share of the ranks of its part has come: a sample of all ranks. */
+double beest_tally_share(const struct beest_tally *tally);
 
 #endif

@@ -266,7 +266,7 @@ static void cost_check(const struct rank *rank, int pass, uint64_t keys, uint64_
 /*
  * The first pass includes the first publication (4 keys more, and 3 by which the process begins),
  * has two lists, and reads the starts in each look.  Looks that only poll are counted separately.
- * A list of more than 32 ranks is in parts.
+ * A list of more than 32 ranks is in parts here, of which each rank reads its own as a sample.
  */
 static void many(int size)
 {
@@ -285,7 +285,7 @@ static void many(int size)
 	for (i = 0; i < size; i++)
 		for (pass = 0; pass < PASSES; pass++)
 			cost_check(&ranks[i], pass, (pass ? 5 : 16) + (parts == 1 ? 0 : pass ?
-				   4 : 13), parts == 1 ? 0 : pass ? 1 : parts + 2);
+				   6 : 15), parts == 1 ? 0 : pass ? 3 : parts + 5);
 	fake_kv.hook = NULL;
 	for (i = 0; i < size; i++)
 		leases = BEEST_MIN(leases, beest_lease_count(ranks[i].registry->leases, false));
@@ -335,7 +335,7 @@ static void many_in_turn(void **state)
 	assert_in_range(polls, 16, 16 * 6);
 }
 
-/* While ranks come slowly, those that wait read little besides the head. */
+/* While ranks come slowly, those that wait soon read little besides the head. */
 static void a_slow_start(void **state)
 {
 	int i;
@@ -343,7 +343,7 @@ static void a_slow_start(void **state)
 	(void)state;
 	come_in_turn(64, 100 * BEEST_MS);
 	for (i = 0; i < 64; i++)
-		assert_in_range(ranks[i].parts[0], 3, 60);
+		assert_in_range(ranks[i].parts[0], 3, 100);
 }
 
 static bool held;

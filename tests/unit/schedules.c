@@ -2223,6 +2223,7 @@ int main(int argc, char **argv)
 	int ret;
 
 	crew_need();
+	beest_tally_few = BEEST_TALLY_PART;
 	crowd.size = argc == 2 ? 1 : 4;
 	crowd.ended = trial_ended;
 	verdicts = crowd_share(&crowd, sizeof(*verdicts));
