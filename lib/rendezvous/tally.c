@@ -891,12 +891,16 @@ int beest_tally_name(struct beest_tally *tally, bool late)
 
 /*
  * A list of a roll call has an entry more of each rank after each repair, and after each run that
- * was killed.  It is long when it has four times what is needed.
+ * was killed.  It is long when it has four times what is needed, or LONG_MOST bytes: servers take
+ * items of up to a megabyte, a quarter of which 128 ranks with 64 regions each need.
  */
+#define LONG_MOST (256 * 1024)
+
 static size_t long_size(const struct beest_tally *tally, size_t entries, size_t size)
 {
-	return 4 * entries * (beest_record_overhead(seal_of(tally)) + BEEST_BARRIER_SIZE + size) +
-	       4096;
+	size += beest_record_overhead(seal_of(tally)) + BEEST_BARRIER_SIZE;
+
+	return BEEST_MIN(4 * entries * size + 4096, LONG_MOST);
 }
 
 /*
