@@ -93,7 +93,7 @@ static const struct bench_goal goals[] = {
 	{ BENCH_GUARD, OURS, BENCH_KEYS, PLAIN, 1000, 10000, 0, 0.072 },
 	{ BENCH_GUARD, OURS, BENCH_TIME, PLAIN, 1, 1, 0, 1.6 },
 	{ BENCH_GUARD, OURS, BENCH_TIME, PLAIN, 10, 10, 0, 6.0 },
-	/* A pause is up to 5 ms long then, so a median of a few is 1 to 5 ms; polling takes 0.1 ms. */
+	/* A pause is up to 5 ms long then: a median of a few is 1 to 5 ms; polling takes 0.1. */
 	{ BENCH_GUARD, OURS, BENCH_TIME, PLAIN, 100, 10000, 0, 35 },
 	{ BENCH_AIM, OURS, BENCH_TIME, NULL, 1, 10, 0, 1 },
 	{ BENCH_AIM, OURS, BENCH_TIME, NULL, 100, 10000, 0, 7 },
