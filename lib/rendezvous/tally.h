@@ -55,8 +55,8 @@ struct beest_tally_place {
 struct beest_tally_part {
 	uint64_t digest;		/* of its marks, if all its ranks were there when read */
 	uint64_t named;			/* what the head says */
-	uint64_t heard;			/* what the head said when the part was read last */
 	uint64_t expected;		/* its digest if all its ranks come again; 0: unknown */
+	uint64_t heard;			/* what the head said when the part was read last */
 	uint32_t round;			/* ... and the round that it was in */
 	bool read;			/* it was read at all, so its ranks are known */
 };
