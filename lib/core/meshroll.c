@@ -72,8 +72,11 @@ static void meshroll_doubt(void *data, const uint8_t *marks, const uint8_t *stat
 			ret = beest_meshmark_check(mesh, marks, i);
 	if (ret == 0)
 		mesh->trouble.ret = 0;
+	if (ret == 0 || mesh->trouble.ret)
+		return;
+	/* The question whether it lives may leave another sentence. */
 	beest_text_copy(why, sizeof(why), beest_error_text());
-	if (ret < 0 && !mesh->trouble.ret && culprit_lives(bringup, marks))
+	if (culprit_lives(bringup, marks))
 		trouble_note(&mesh->trouble, 0, ret, why);
 }
 
