@@ -737,8 +737,9 @@ static void *tls_serve(void *data)
 	int fd, listener = *(int *)data;
 	char request[512];
 
-	while ((fd = accept(listener, NULL, NULL)) >= 0) {
-		if (read(fd, request, sizeof(request)) > 0 && request[0] == 0x16 &&
+	while ((fd = TEMP_FAILURE_RETRY(accept(listener, NULL, NULL))) >= 0) {
+		if (TEMP_FAILURE_RETRY(read(fd, request, sizeof(request))) > 0 &&
+		    request[0] == 0x16 &&
 		    send(fd, alert, sizeof(alert) - 1, MSG_NOSIGNAL) < 0)
 			perror("alert");
 		close(fd);

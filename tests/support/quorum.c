@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +182,12 @@ static struct link {
 
 static bool device_moves_bytes;
 
+/*
+ * The threads below pause in each turn: valgrind runs one thread at a time, and one that never
+ * pauses keeps all others from running.
+ */
+#define TURN_MS 1
+
 /* Reads the queue of completions itself, as some programs do, since a peer may end before. */
 static bool write_there(struct link *link)
 {
@@ -204,8 +209,10 @@ static void *write_for_ever(void *data)
 {
 	size_t i;
 
-	for (i = 0; write_there(&links[i]); i = (i + 1) % BEEST_COUNT(links))
+	for (i = 0; write_there(&links[i]); i = (i + 1) % BEEST_COUNT(links)) {
 		__atomic_add_fetch(&links[i].written, 1, __ATOMIC_RELEASE);
+		pause_ms(TURN_MS);
+	}
 	return data;
 }
 
@@ -218,7 +225,7 @@ static void *watch_for_ever(void *data)
 		if (*byte == device_moves_bytes)
 			__atomic_add_fetch(&link->seen, 1, __ATOMIC_RELEASE);
 		*byte = 0;
-		sched_yield();
+		pause_ms(TURN_MS);
 	}
 	return NULL;
 }
