@@ -47,7 +47,7 @@ struct beest_tally_place {
 /*
  * The mark of a rank has its incarnation, its generation, big-endian, and what it brings: never two
  * things with one generation.  If a process comes to another roll call and brings the same, its
- * generation is one more.
+ * generation is one more; and never if it brings another thing.
  */
 #define BEEST_MARK_HEAD (BEEST_INCARNATION_SIZE + 4)
 

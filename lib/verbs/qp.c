@@ -331,11 +331,28 @@ static int qp_choose_address(struct beest_qp *qp)
 	return qp->taken_over ? 0 : qp_choose_pkey(qp);
 }
 
+/*
+ * The greatest generation so far, of all queue pairs, since devices reuse QP numbers.  One that is
+ * drawn is greater by two: so it never is the next one of another.
+ */
+static uint32_t generations;
+
 static void qp_draw_generation(struct beest_qp *qp)
 {
-	static uint32_t generations;	/* of all queue pairs, since devices reuse QP numbers */
+	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 2, __ATOMIC_RELAXED);
+}
 
-	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
+uint32_t beest_qp_next_generation(uint32_t generation)
+{
+	uint32_t greatest = __atomic_load_n(&generations, __ATOMIC_RELAXED);
+
+	generation++;
+	while (greatest < generation &&
+	       !__atomic_compare_exchange_n(&generations, &greatest, generation, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+
+	return generation;
 }
 
 /*

@@ -110,6 +110,12 @@ int beest_qp_agree(const struct beest_qp *qp, const struct beest_endpoint *remot
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_limit *limit, int64_t *ready);
 
+/*
+ * One more than this generation, for what comes again and brings the same.  No queue pair that is
+ * made or reset later gets it, or one more than it was.
+ */
+uint32_t beest_qp_next_generation(uint32_t generation);
+
 /* Any state -> RESET.  Forgets the peer; its own key stays. */
 int beest_qp_reset(struct beest_qp *qp);
 

@@ -1691,6 +1691,42 @@ static void a_repair_reads_what_has_changed(void **state)
 	drop();
 }
 
+/* Holds up rank 1 before each of its requests. */
+static void rank_1_is_slow(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)request;
+	if (kv == party_kv(&party[1]))
+		crew_pass(40 * BEEST_MS);
+}
+
+/*
+ * After a repair, both ranks make the mesh anew.  Rank 0 still finds what rank 1 said in the
+ * repair, and does not take it for what rank 1 is about to say, which has other queue pairs.
+ */
+static void made_anew_after_a_repair(void **state)
+{
+	uint32_t repaired;
+	int i;
+
+	(void)state;
+	repair_start(2, false);
+	repair_replace(0, 0);
+	repair_go();
+	assert_repaired(0);
+	repaired = members[1].mesh->body.endpoint.generation;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(hartebeest_mesh_close(members[i].mesh), 0);
+		members[i].repairs = false;
+	}
+	members[0].delay = 10 * BEEST_MS;
+	fake_kv.hook = rank_1_is_slow;
+	repair_go();
+	assert_repaired(0);
+	/* Others may expect that rank 1 repairs once more. */
+	assert_true(members[1].mesh->body.endpoint.generation > repaired + 1);
+	drop();
+}
+
 static void repaired(void **state)
 {
 	static const int all[] = { 4, 40 };
@@ -2527,6 +2563,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_many_times, setup, teardown),
+		cmocka_unit_test_setup_teardown(made_anew_after_a_repair, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_repair_reads_what_has_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_by_several_threads, setup, teardown),
