@@ -61,6 +61,7 @@ struct lease {
 	bool refused;		/* this version is too large for the server: never sent again */
 	bool checked;		/* DOOMED: was read, and is ours ... */
 	bool gone;		/* ... or absent: a tombstone is added, not set */
+	bool listed;		/* the list that it joins was there, as far as is known */
 	int64_t stored;		/* when it was stored last; 0: never */
 	uint64_t found;		/* requests of this number or later find it there */
 };
@@ -377,7 +378,7 @@ void beest_lease_insist(struct beest_leases *leases, const char *key)
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
 	if (lease && lease->state != DOOMED) {
-		lease->superseded = false;
+		lease->superseded = lease->listed = false;
 		lease_set_state(leases, lease, DIRTY);
 	}
 	pthread_mutex_unlock(&leases->lock);
@@ -611,6 +612,7 @@ void beest_lease_lose(struct beest_leases *leases, size_t server)
 		behind = lease->behind;
 		if (lease->server != server || lease->superseded)
 			continue;
+		lease->listed = false;
 		if (lease_is_expired(lease, now))
 			lease_remove(leases, lease);
 		else if (lease->state == DOOMED)
@@ -713,7 +715,7 @@ static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 				  BEEST_KV_DELETE : BEEST_KV_SET;
 
 	/* Nothing can be appended to a list that is not there. */
-	if (copy->row->joins)
+	if (copy->row->joins && !lease->listed)
 		plan_add(plan, copy, BEEST_KV_ADD, 0);
 	plan_add(plan, copy, verb, copy->size);
 	lease->sent = true;
@@ -852,6 +854,7 @@ static void write_stored(struct beest_leases *leases, struct lease *lease, uint6
 {
 	lease->stored = beest_clock_now();
 	lease->found = found;
+	lease->listed = true;
 	if (lease->state == DOOMED)
 		lease_remove(leases, lease);
 	else
@@ -914,6 +917,7 @@ static void lease_see(struct beest_leases *leases, struct lease *lease, enum sig
 	} else if (lease->state == DOOMED) {
 		doomed_see(leases, lease, sight);
 	} else if (sight == ABSENT) {
+		lease->listed = false;
 		lease_set_state(leases, lease, lease->state == CLEAN ? LOST : lease->state);
 	} else if (sight == ANOTHERS) {
 		lease->superseded = lease->contested = true;
