@@ -113,7 +113,7 @@ static int roll_come(struct meeting *m)
 
 	ret = beest_tally_start_roll(&m->roll, &place, m->call->generation, m->call->blob,
 				     m->call->blob_size, m->call->marks);
-	m->roll.known = state->roll;
+	m->roll.told.roll = state->roll;
 	m->roll.sample_until = m->began + late_after(m);
 	if (ret == 0)
 		ret = beest_tally_say(&m->roll, BEEST_BARRIER_COMES, 0);
@@ -154,11 +154,11 @@ static int roll_follow(struct meeting *m, uint64_t digest)
 	m->wait.expected = late_after(m);
 	if (m->call->ready && !m->call->ready(m->call->data, digest))
 		return 0;
-	ret = m->call->take_roll(m->call->data, m->roll.marks, digest);
+	ret = m->call->take_roll(m->call->data, m->roll.brought.marks, digest);
 	if (ret < 0)
 		return ret == -EAGAIN ? 0 : ret;
-	m->roll.lent = true;
-	m->roll.known = m->state->roll = digest;
+	m->roll.brought.lent = true;
+	m->roll.told.roll = m->state->roll = digest;
 	m->roll_at = beest_clock_now() + late_after(m);
 
 	return pass_begin(m, digest);
@@ -170,12 +170,12 @@ static int roll_see(struct meeting *m)
 	int ret = beest_tally_each(&m->roll, beest_meeting_deadline(m->call));
 
 	/* Another process's entry may have come behind that of this rank since. */
-	if (m->roll.part_count > 1)
+	if (beest_tally_has_head(&m->roll))
 		m->gets[1].got = beest_tally_own_rests(&m->roll);
 	if (ret > 0 && m->call->last && beest_tally_is_last(&m->roll) &&
 	    m->prepared != beest_tally_digest(&m->roll)) {
 		m->prepared = beest_tally_digest(&m->roll);
-		m->call->last(m->call->data, m->roll.marks, m->prepared);
+		m->call->last(m->call->data, m->roll.brought.marks, m->prepared);
 	}
 
 	return BEEST_MIN(ret, 0);
@@ -187,13 +187,13 @@ static int roll_decide(struct meeting *m)
 	const uint64_t known = m->state->roll;
 	uint64_t digest;
 
-	if (known && (m->roll.passed || beest_tally_is_complete(&m->pass)))
+	if (known && (m->roll.told.passed || beest_tally_is_complete(&m->pass)))
 		return 1;
-	if (m->roll.refused)
+	if (m->roll.told.refused)
 		return beest_fail(ESTALE, "rank %d, this process, was started again after the "
 				  "run began", m->call->rank);
 	/* A roll with another process of this rank is not one that this rank knows. */
-	if (!m->roll.said || !beest_tally_is_complete(&m->roll))
+	if (!m->roll.own.said || !beest_tally_is_complete(&m->roll))
 		return 0;
 	digest = beest_tally_digest(&m->roll);
 	m->roll.rests = digest == known;
@@ -262,7 +262,7 @@ static int lacking_read(struct meeting *m, size_t most)
 	const int64_t deadline = beest_meeting_deadline(m->call);
 	int ret = 0;
 
-	if (missing.tally->part_count == 1)
+	if (!beest_tally_has_head(missing.tally))
 		return 0;
 	if (calls_roll(m))
 		ret = beest_tally_read(&m->roll, missing.tally, most, deadline);
@@ -296,11 +296,11 @@ static int late_each(struct meeting *m)
 {
 	struct beest_meeting_state *state = m->state;
 	int64_t now = beest_clock_now(), elapsed = now - state->began_at;
-	const int64_t after = late_after(m);
+	const int64_t after = late_after(m), moved_at = missing_of(m).tally->top.moved_at;
 	bool reports = m->call->progress && now >= m->report_at;
 	int ret;
 
-	if (!reports && (now < BEEST_MAX(state->began_at, missing_of(m).tally->moved_at) + after ||
+	if (!reports && (now < BEEST_MAX(state->began_at, moved_at) + after ||
 			 now < state->due_at))
 		return 0;
 	state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, after), LATE_MOST);
@@ -308,7 +308,7 @@ static int late_each(struct meeting *m)
 	if (reports && ret == 0)
 		missing_report(m);
 	if (ret == 0 && m->call->doubt && !m->state->roll)
-		m->call->doubt(m->call->data, m->roll.marks, m->roll.states);
+		m->call->doubt(m->call->data, m->roll.brought.marks, m->roll.states);
 	if (ret == 0 && !calls_roll(m) && !beest_tally_is_complete(&m->pass))
 		ret = missing_judge(m);
 
@@ -406,7 +406,7 @@ static int meeting_expired(struct meeting *m)
 		return ret;
 	if (missing.tally == &m->pass && beest_tally_is_complete(&m->pass))
 		return 0;
-	if (limit->once && missing.tally->part_count > 1)
+	if (limit->once && beest_tally_has_head(missing.tally))
 		return beest_fail(EAGAIN, "not all of %zu ranks have arrived; a call with a "
 				  "deadline names the missing ones", m->call->ranks->count);
 	ret = beest_missing_fail(&missing);

@@ -23,7 +23,7 @@ static int id_of(const struct beest_missing *missing, size_t i)
 
 static bool is_missing(const struct beest_missing *missing, size_t i)
 {
-	return i != missing->tally->own && !beest_tally_is_here(missing->tally, i);
+	return i != missing->tally->own.position && !beest_tally_is_here(missing->tally, i);
 }
 
 /*
@@ -135,8 +135,8 @@ static const struct beest_incarnation *last_seen(const struct beest_missing *mis
 	*then = tally->states[i] == BEEST_TALLY_CAME ? ", which has not answered since" :
 		", which has finished without this process";
 
-	return tally->marks && tally->states[i] != BEEST_TALLY_ABSENT ?
-	       (const void *)(tally->marks + i * tally->mark_size) : NULL;
+	return tally->brought.marks && tally->states[i] != BEEST_TALLY_ABSENT ?
+	       (const void *)(tally->brought.marks + i * tally->brought.mark_size) : NULL;
 }
 
 /* True: nothing of this rank was ever seen. */
@@ -160,7 +160,7 @@ static bool missing_describe(struct beest_text *text, struct beest_missing *miss
 			       began.buffer);
 	} else {
 		beest_text_add(text, "rank %d (never seen)", id_of(missing, i));
-		return missing->tally->marks != NULL;
+		return missing->tally->brought.marks != NULL;
 	}
 
 	return false;
@@ -170,14 +170,16 @@ static bool missing_describe(struct beest_text *text, struct beest_missing *miss
 static void reasons_add(struct beest_text *text, const struct beest_missing *missing, bool unseen)
 {
 	const struct beest_tally *tally = missing->tally;
+	const size_t server = tally->where.server;
 	struct beest_registry *registry = tally->place.registry;
 
-	if (tally->stranger)
-		beest_text_item(text, "the list has an entry that cannot be read: %s", tally->why);
-	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, tally->server));
+	if (tally->stranger.error)
+		beest_text_item(text, "the list has an entry that cannot be read: %s",
+				tally->stranger.why);
+	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
 	if (beest_inquiry_fits(missing->limit))
-		beest_inquiry_server(registry, tally->server, BEEST_KIND_ANY, text);
-	beest_look_loss_say(registry, tally->server, missing->since, text);
+		beest_inquiry_server(registry, server, BEEST_KIND_ANY, text);
+	beest_look_loss_say(registry, server, missing->since, text);
 	beest_registry_suspicion(registry, unseen ? "all ranks" : NULL, text);
 }
 
@@ -186,6 +188,7 @@ int beest_missing_fail(struct beest_missing *missing)
 	size_t i, count, *found = missing_find(missing, &count);
 	struct beest_text list = BEEST_TEXT(700), reasons = BEEST_TEXT(500);
 	const struct beest_tally *tally = missing->tally;
+	int err = tally->stranger.error ? -tally->stranger.error : ETIMEDOUT;
 	bool unseen = false;
 
 	if (!found)
@@ -201,9 +204,11 @@ int beest_missing_fail(struct beest_missing *missing)
 		return 0;
 	reasons_add(&reasons, missing, unseen);
 
-	return beest_fail(missing->limit->once ? EAGAIN : tally->stranger ? -tally->stranger :
-			  ETIMEDOUT, "%s%zu of %zu ranks %s not arrived: %s; key %s; %s",
+	if (missing->limit->once)
+		err = EAGAIN;
+
+	return beest_fail(err, "%s%zu of %zu ranks %s not arrived: %s; key %s; %s",
 			  BEEST_LIMIT_TEXT(missing->limit, "after"), count, count_of(missing),
-			  count == 1 ? "has" : "have", list.buffer, tally->top_key,
+			  count == 1 ? "has" : "have", list.buffer, tally->where.top_key,
 			  reasons.buffer);
 }

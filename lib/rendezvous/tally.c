@@ -90,7 +90,7 @@ static int top_key(const struct beest_tally_place *place, char key[BEEST_KEY_MAX
 
 static size_t own_part(const struct beest_tally *tally)
 {
-	return tally->own / tally->part_ranks;
+	return tally->own.position / tally->where.part_ranks;
 }
 
 int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place *place)
@@ -100,20 +100,20 @@ int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place 
 
 	memset(tally, 0, sizeof(*tally));
 	tally->place = *place;
-	tally->own = position_of(place);
-	tally->part_count = parts_of(place->ranks);
-	tally->part_ranks = part_ranks_of(place->ranks);
+	tally->own.position = position_of(place);
+	tally->where.part_count = parts_of(place->ranks);
+	tally->where.part_ranks = part_ranks_of(place->ranks);
 	tally->turn = own_part(tally);
-	ret = beest_tally_placed_as(place, tally->placed_as);
+	ret = beest_tally_placed_as(place, tally->where.placed_as);
 	if (ret == 0)
-		ret = top_key(place, tally->top_key);
+		ret = top_key(place, tally->where.top_key);
 	if (ret == 0)
-		ret = own_key(place, tally->own_key);
+		ret = own_key(place, tally->where.own_key);
 	if (ret < 0)
 		return ret;
-	tally->server = beest_kv_server_of(place->registry->kv, tally->placed_as);
+	tally->where.server = beest_kv_server_of(place->registry->kv, tally->where.placed_as);
 	tally->states = calloc(count, sizeof(*tally->states));
-	tally->parts = calloc(tally->part_count, sizeof(*tally->parts));
+	tally->parts = calloc(tally->where.part_count, sizeof(*tally->parts));
 	if (!tally->states || !tally->parts) {
 		beest_tally_end(tally);
 		return beest_fail(ENOMEM, "no memory for a list of %zu ranks", count);
@@ -129,12 +129,12 @@ static struct beest_seal *seal_of(const struct beest_tally *tally)
 
 static size_t part_limit(const struct beest_tally *tally, size_t part)
 {
-	return BEEST_MIN((part + 1) * tally->part_ranks, tally->place.ranks->count);
+	return BEEST_MIN((part + 1) * tally->where.part_ranks, tally->place.ranks->count);
 }
 
 static size_t blob_size(const struct beest_tally *tally)
 {
-	return tally->mark_size - BEEST_MARK_HEAD;
+	return tally->brought.mark_size - BEEST_MARK_HEAD;
 }
 
 static uint32_t mark_generation(const uint8_t *mark)
@@ -162,8 +162,8 @@ static uint64_t marks_digest(const struct beest_tally *tally, const uint8_t *mar
 	const uint8_t *mark;
 	size_t i;
 
-	for (i = part * tally->part_ranks; i < part_limit(tally, part); i++) {
-		mark = marks + i * tally->mark_size;
+	for (i = part * tally->where.part_ranks; i < part_limit(tally, part); i++) {
+		mark = marks + i * tally->brought.mark_size;
 		memcpy(head, mark, sizeof(head));
 		mark_set_generation(head, mark_generation(mark) + more);
 		digest = beest_hash_fnv(digest, head, sizeof(head));
@@ -180,17 +180,17 @@ static int marks_fail(size_t count)
 /* Before they change: who has taken a roll keeps the marks as they were. */
 static int marks_own(struct beest_tally *tally)
 {
-	const size_t size = tally->place.ranks->count * tally->mark_size;
+	const size_t size = tally->place.ranks->count * tally->brought.mark_size;
 	uint8_t *own;
 
-	if (!tally->lent)
+	if (!tally->brought.lent)
 		return 0;
 	own = malloc(size);
 	if (!own)
 		return marks_fail(tally->place.ranks->count);
-	memcpy(own, tally->marks, size);
-	tally->marks = own;
-	tally->lent = false;
+	memcpy(own, tally->brought.marks, size);
+	tally->brought.marks = own;
+	tally->brought.lent = false;
 
 	return 0;
 }
@@ -204,17 +204,17 @@ int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_p
 
 	if (ret < 0)
 		return ret;
-	tally->blob = blob;
-	tally->generation = generation;
-	tally->mark_size = BEEST_MARK_HEAD + size;
-	tally->former = former;
-	tally->marks = malloc(place->ranks->count * tally->mark_size);
-	if (!tally->marks) {
+	tally->brought.blob = blob;
+	tally->brought.generation = generation;
+	tally->brought.mark_size = BEEST_MARK_HEAD + size;
+	tally->brought.former = former;
+	tally->brought.marks = malloc(place->ranks->count * tally->brought.mark_size);
+	if (!tally->brought.marks) {
 		beest_tally_end(tally);
 		return marks_fail(place->ranks->count);
 	}
 	/* The head may still name what was passed with. */
-	for (i = 0; i < tally->part_count && former && tally->part_count > 1; i++) {
+	for (i = 0; i < tally->where.part_count && former && beest_tally_has_head(tally); i++) {
 		tally->parts[i].heard = marks_digest(tally, former, i, 0);
 		tally->parts[i].expected = marks_digest(tally, former, i, 1);
 	}
@@ -226,9 +226,9 @@ void beest_tally_end(struct beest_tally *tally)
 {
 	free(tally->states);
 	free(tally->parts);
-	if (!tally->lent)
-		free(tally->marks);
-	free(tally->top);
+	if (!tally->brought.lent)
+		free(tally->brought.marks);
+	free(tally->top.bytes);
 	memset(tally, 0, sizeof(*tally));
 }
 
@@ -261,19 +261,19 @@ int beest_tally_say(struct beest_tally *tally, enum beest_barrier_word word, uin
 {
 	struct beest_leases *leases = tally->place.registry->leases;
 	struct beest_barrier_body body = {
-		.word = (uint8_t)word, .round = tally->generation, .roll = roll,
+		.word = (uint8_t)word, .round = tally->brought.generation, .roll = roll,
 	};
 	size_t size = 0;
 	int ret;
 
-	if (tally->blob && word == BEEST_BARRIER_COMES) {
-		body.roll = beest_lease_noted(leases, tally->own_key);
+	if (tally->brought.blob && word == BEEST_BARRIER_COMES) {
+		body.roll = beest_lease_noted(leases, tally->where.own_key);
 		size = blob_size(tally);
 	}
-	tally->said = false;
-	ret = entry_put(&tally->place, tally->own_key, &body, tally->blob, size);
+	tally->own.said = false;
+	ret = entry_put(&tally->place, tally->where.own_key, &body, tally->brought.blob, size);
 	if (ret == 0 && word == BEEST_BARRIER_PASSED)
-		beest_lease_note(leases, tally->own_key, roll);
+		beest_lease_note(leases, tally->where.own_key, roll);
 
 	return ret;
 }
@@ -286,14 +286,14 @@ int beest_tally_give_up(struct beest_tally *tally)
 	};
 	int ret;
 
-	if (tally->gives_up)
+	if (tally->rounds.gives_up)
 		return 0;
-	tally->gives_up = tally->given_up + 1;
-	ret = entry_put(&tally->place, tally->own_key, &body, NULL, 0);
-	if (ret < 0 || tally->part_count == 1)
+	tally->rounds.gives_up = tally->rounds.given_up + 1;
+	ret = entry_put(&tally->place, tally->where.own_key, &body, NULL, 0);
+	if (ret < 0 || !beest_tally_has_head(tally))
 		return ret;
-	ret = entry_put(&tally->place, tally->top_key, &body, NULL, 0);
-	beest_lease_insist(tally->place.registry->leases, tally->top_key);
+	ret = entry_put(&tally->place, tally->where.top_key, &body, NULL, 0);
+	beest_lease_insist(tally->place.registry->leases, tally->where.top_key);
 
 	return ret;
 }
@@ -343,7 +343,7 @@ bool beest_tally_delete(const struct beest_tally_place *place, bool head,
 
 static uint8_t *mark_at(const struct beest_tally *tally, size_t i)
 {
-	return tally->marks + i * tally->mark_size;
+	return tally->brought.marks + i * tally->brought.mark_size;
 }
 
 /* A rank that brings less, or more, than this one asks for something else: its user judges that. */
@@ -370,8 +370,8 @@ static bool is_this_context(const struct beest_tally *tally, const struct beest_
 static bool is_own(const struct beest_tally *tally, const struct beest_record *record)
 {
 	return is_this_context(tally, record) &&
-	       (!tally->marks ||
-		mark_generation(mark_at(tally, tally->own)) == tally->generation);
+	       (!tally->brought.marks ||
+		mark_generation(mark_at(tally, tally->own.position)) == tally->brought.generation);
 }
 
 /* One value of a list. */
@@ -383,7 +383,7 @@ struct reading {
 
 static size_t part_of(const struct reading *reading)
 {
-	return reading->first / reading->tally->part_ranks;
+	return reading->first / reading->tally->where.part_ranks;
 }
 
 static bool is_head(const struct reading *reading)
@@ -394,7 +394,16 @@ static bool is_head(const struct reading *reading)
 /* Its author has passed with that roll, whether it has come again or not. */
 static void take_roll(struct beest_tally *tally, const struct beest_barrier_body *body)
 {
-	tally->passed |= body->roll && body->roll == tally->known;
+	tally->told.passed |= body->roll && body->roll == tally->told.roll;
+}
+
+/* Has this rank passed with that mark before? */
+static bool is_former(const struct beest_tally *tally, size_t i)
+{
+	const uint8_t *former = tally->brought.former;
+
+	return former && memcmp(mark_at(tally, i), former + i * tally->brought.mark_size,
+				BEEST_MARK_HEAD) == 0;
 }
 
 static void take_comes(const struct reading *reading, size_t i, const struct beest_record *record,
@@ -404,17 +413,14 @@ static void take_comes(const struct reading *reading, size_t i, const struct bee
 
 	if (tally->place.run && body->roll != tally->place.run)
 		return;
-	if (tally->marks) {
+	if (tally->brought.marks) {
 		mark_fill(tally, i, record, body);
 		take_roll(tally, body);
 	}
-	tally->states[i] = tally->former &&
-			   memcmp(mark_at(tally, i), tally->former + i * tally->mark_size,
-				  BEEST_MARK_HEAD) == 0 ? BEEST_TALLY_HAS_PASSED :
-			   BEEST_TALLY_CAME;
+	tally->states[i] = is_former(tally, i) ? BEEST_TALLY_HAS_PASSED : BEEST_TALLY_CAME;
 	tally->last = i;
-	if (i == tally->own)
-		tally->own_is_last = is_own(tally, record);
+	if (i == tally->own.position)
+		tally->own.is_last = is_own(tally, record);
 }
 
 static void take_passed(const struct reading *reading, size_t i, const struct beest_record *record,
@@ -422,7 +428,7 @@ static void take_passed(const struct reading *reading, size_t i, const struct be
 {
 	struct beest_tally *tally = reading->tally;
 
-	if (!tally->marks)
+	if (!tally->brought.marks)
 		return;
 	mark_fill(tally, i, record, body);
 	tally->states[i] = BEEST_TALLY_HAS_PASSED;
@@ -431,25 +437,25 @@ static void take_passed(const struct reading *reading, size_t i, const struct be
 
 static void take_refusal(struct beest_tally *tally, const struct beest_record *record)
 {
+	const struct beest_incarnation *self = beest_registry_incarnation(tally->place.registry);
 	const uint8_t *named = record->body + BEEST_BARRIER_SIZE;
 	const uint8_t *end = record->body + record->size;
 
 	for (; named + BEEST_INCARNATION_SIZE <= end; named += BEEST_INCARNATION_SIZE)
-		tally->refused |= memcmp(named, beest_registry_incarnation(tally->place.registry),
-					 BEEST_INCARNATION_SIZE) == 0;
+		tally->told.refused |= memcmp(named, self, BEEST_INCARNATION_SIZE) == 0;
 }
 
 /* Is this the list by whose order all decide? */
 static bool is_top(const struct reading *reading)
 {
-	return reading->tally->part_count == 1 || is_head(reading);
+	return !beest_tally_has_head(reading->tally) || is_head(reading);
 }
 
 static bool all_are_named(const struct beest_tally *tally)
 {
 	size_t i;
 
-	for (i = 0; i < tally->part_count; i++)
+	for (i = 0; i < tally->where.part_count; i++)
 		if (tally->parts[i].named != tally->place.run)
 			return false;
 
@@ -472,16 +478,16 @@ static void take_giving_up(const struct reading *reading, const struct beest_rec
 	struct beest_tally *tally = reading->tally;
 	size_t i;
 
-	if (!tally->place.run || (is_top(reading) && (tally->part_count > 1 ?
+	if (!tally->place.run || (is_top(reading) && (beest_tally_has_head(tally) ?
 						      all_are_named(tally) : all_came(reading))))
 		return;
 	memset(tally->states + reading->first, BEEST_TALLY_ABSENT,
 	       reading->end - reading->first);
 	if (!is_top(reading))
 		return;
-	tally->round++;
-	tally->given_up += is_this_context(tally, record);
-	for (i = 0; i < tally->part_count; i++)
+	tally->rounds.number++;
+	tally->rounds.given_up += is_this_context(tally, record);
+	for (i = 0; i < tally->where.part_count; i++)
 		tally->parts[i].named = 0;
 }
 
@@ -497,10 +503,10 @@ static void entry_take(const struct reading *reading, const struct beest_record 
 		take_refusal(tally, record);
 	if (body.word == BEEST_BARRIER_GIVES_UP)
 		take_giving_up(reading, record);
-	if (body.word == BEEST_BARRIER_FULL && tally->part_count > 1 &&
-	    body.part < tally->part_count && body.round == tally->round) {
+	if (body.word == BEEST_BARRIER_FULL && beest_tally_has_head(tally) &&
+	    body.part < tally->where.part_count && body.round == tally->rounds.number) {
 		tally->parts[body.part].named = body.roll;
-		tally->named_last = is_this_context(tally, record);
+		tally->own.named_last = is_this_context(tally, record);
 	}
 	if (body.word != BEEST_BARRIER_COMES && body.word != BEEST_BARRIER_PASSED)
 		return;
@@ -519,8 +525,8 @@ static uint64_t part_digest(const struct reading *reading)
 	if (!all_came(reading))
 		return 0;
 
-	return tally->marks ? marks_digest(tally, tally->marks, part_of(reading), 0) :
-	       tally->place.run;
+	return !tally->brought.marks ? tally->place.run :
+	       marks_digest(tally, tally->brought.marks, part_of(reading), 0);
 }
 
 /* Entries of another secret or version may be why nobody comes. */
@@ -528,8 +534,8 @@ static void strangers_note(struct beest_tally *tally, const struct beest_entry_r
 {
 	if (!reader->strangers)
 		return;
-	tally->stranger = reader->stranger;
-	beest_text_copy(tally->why, sizeof(tally->why), reader->why);
+	tally->stranger.error = reader->stranger;
+	beest_text_copy(tally->stranger.why, sizeof(tally->stranger.why), reader->why);
 }
 
 /* What is known of the ranks, or parts, that the list is about is made anew. */
@@ -542,11 +548,11 @@ static void reading_reset(const struct reading *reading)
 	       reading->end - reading->first);
 	tally->last = SIZE_MAX;
 	if (is_top(reading)) {
-		tally->round = tally->given_up = 0;
-		tally->named_last = false;
-		tally->gives_up = BEEST_MIN(tally->gives_up, 1);
+		tally->rounds.number = tally->rounds.given_up = 0;
+		tally->own.named_last = false;
+		tally->rounds.gives_up = BEEST_MIN(tally->rounds.gives_up, 1);
 	}
-	for (i = 0; i < tally->part_count && is_head(reading); i++)
+	for (i = 0; i < tally->where.part_count && is_head(reading); i++)
 		tally->parts[i].named = 0;
 }
 
@@ -573,17 +579,18 @@ static void part_settle(const struct reading *reading)
 	struct beest_tally *tally = reading->tally;
 	const size_t number = part_of(reading);
 	struct beest_tally_part *part = &tally->parts[number];
+	struct beest_tally_own *own = &tally->own;
 
 	part->digest = part_digest(reading);
 	part->heard = part->named;
-	part->round = tally->round;
+	part->round = tally->rounds.number;
 	part->read = true;
 	if (number != own_part(tally))
 		return;
-	tally->said = tally->states[tally->own] == BEEST_TALLY_CAME && tally->own_is_last;
-	tally->completes = tally->said && part->digest && tally->last == tally->own;
+	own->said = tally->states[own->position] == BEEST_TALLY_CAME && own->is_last;
+	own->completes = own->said && part->digest && tally->last == own->position;
 	/* Says it anew if it was stored and is not there, or another's came behind it. */
-	if (!tally->said && !tally->gives_up &&
+	if (!own->said && !tally->rounds.gives_up &&
 	    beest_lease_is(tally->place.registry->leases, reading->key, BEEST_LEASE_SETTLED))
 		beest_lease_insist(tally->place.registry->leases, reading->key);
 }
@@ -592,14 +599,14 @@ static int part_read(struct beest_tally *tally, size_t number, const char *key,
 		     const struct beest_kv_value *value)
 {
 	const struct reading reading = {
-		.tally = tally, .key = key, .first = number * tally->part_ranks,
+		.tally = tally, .key = key, .first = number * tally->where.part_ranks,
 		.end = part_limit(tally, number),
 	};
 	int ret;
 
 	reading_reset(&reading);
 	if (number == own_part(tally))
-		tally->own_size = value->bytes ? value->size : 0;
+		tally->own.size = value->bytes ? value->size : 0;
 	ret = entries_read(&reading, value->bytes, value->bytes ? value->size : 0);
 	part_settle(&reading);
 
@@ -612,20 +619,20 @@ static int part_read(struct beest_tally *tally, size_t number, const char *key,
 static size_t top_keep(struct beest_tally *tally, const struct beest_kv_value *value)
 {
 	const size_t size = value->bytes ? value->size : 0;
-	size_t kept = tally->top_size;
+	size_t kept = tally->top.size;
 	uint8_t *top;
 
-	if (kept > size || (kept && memcmp(tally->top, value->bytes, kept) != 0))
+	if (kept > size || (kept && memcmp(tally->top.bytes, value->bytes, kept) != 0))
 		kept = 0;
-	tally->top_size = 0;
+	tally->top.size = 0;
 	if (!size)
 		return 0;
-	top = size > kept ? realloc(tally->top, size) : tally->top;
+	top = size > kept ? realloc(tally->top.bytes, size) : tally->top.bytes;
 	if (!top)
 		return 0;
 	memcpy(top + kept, (const uint8_t *)value->bytes + kept, size - kept);
-	tally->top = top;
-	tally->top_size = size;
+	tally->top.bytes = top;
+	tally->top.size = size;
 
 	return kept;
 }
@@ -635,21 +642,21 @@ static int see_top(void *data, const struct beest_kv_value *value)
 {
 	struct beest_tally *tally = data;
 	const struct reading reading = {
-		.tally = tally, .key = tally->top_key,
-		.end = tally->part_count == 1 ? part_limit(tally, 0) : 0,
+		.tally = tally, .key = tally->where.top_key,
+		.end = beest_tally_has_head(tally) ? 0 : part_limit(tally, 0),
 	};
-	const size_t before = tally->top_size, kept = top_keep(tally, value);
+	const size_t before = tally->top.size, kept = top_keep(tally, value);
 	int ret = 0;
 
-	if (before && (kept != before || tally->top_size != before))
-		tally->moved_at = beest_clock_now();
+	if (before && (kept != before || tally->top.size != before))
+		tally->top.moved_at = beest_clock_now();
 	if (!kept)
 		reading_reset(&reading);
 	if (value->bytes)
 		ret = entries_read(&reading, (const uint8_t *)value->bytes + kept,
 				   value->size - kept);
-	if (tally->part_count == 1) {
-		tally->own_size = tally->top_size;
+	if (!beest_tally_has_head(tally)) {
+		tally->own.size = tally->top.size;
 		part_settle(&reading);
 	}
 
@@ -658,7 +665,7 @@ static int see_top(void *data, const struct beest_kv_value *value)
 
 bool beest_tally_own_rests(const struct beest_tally *tally)
 {
-	return tally->said && (tally->parts[own_part(tally)].digest ||
+	return tally->own.said && (tally->parts[own_part(tally)].digest ||
 			       beest_clock_now() >= tally->sample_until);
 }
 
@@ -666,7 +673,7 @@ bool beest_tally_own_rests(const struct beest_tally *tally)
 static int see_own(void *data, const struct beest_kv_value *value)
 {
 	struct beest_tally *tally = data;
-	int ret = part_read(tally, own_part(tally), tally->own_key, value);
+	int ret = part_read(tally, own_part(tally), tally->where.own_key, value);
 
 	return ret < 0 ? ret : beest_tally_own_rests(tally);
 }
@@ -675,41 +682,41 @@ size_t beest_tally_gets(struct beest_tally *tally, const char *name, const char 
 			struct beest_wait_get gets[BEEST_TALLY_GETS])
 {
 	struct beest_wait_get get = {
-		.kind = BEEST_KIND_BARRIER, .key = tally->top_key, .name = name, .noun = noun,
-		.placed_as = tally->placed_as, .server = tally->server, .see_list = see_top,
-		.data = tally,
+		.kind = BEEST_KIND_BARRIER, .key = tally->where.top_key, .name = name, .noun = noun,
+		.placed_as = tally->where.placed_as, .server = tally->where.server,
+		.see_list = see_top, .data = tally,
 	};
 
 	gets[0] = get;
-	get.key = tally->own_key;
+	get.key = tally->where.own_key;
 	get.see_list = see_own;
 	get.got = beest_tally_own_rests(tally);
 	gets[1] = get;
 
-	return tally->part_count > 1 ? 2 : 1;
+	return beest_tally_has_head(tally) ? 2 : 1;
 }
 
 /* Reads the parts for which @wanted says so, by one look. */
 static int parts_read(struct beest_tally *tally, const bool *wanted, int64_t deadline)
 {
-	char (*keys)[BEEST_KEY_MAX + 1] = calloc(tally->part_count, sizeof(*keys));
-	struct beest_look_want *wants = calloc(tally->part_count, sizeof(*wants));
+	char (*keys)[BEEST_KEY_MAX + 1] = calloc(tally->where.part_count, sizeof(*keys));
+	struct beest_look_want *wants = calloc(tally->where.part_count, sizeof(*wants));
 	struct beest_look look = { .wants = wants, .deadline = deadline };
 	size_t i, k;
 	int ret = 0;
 
 	if (!keys || !wants)
-		ret = beest_fail(ENOMEM, "no memory to read %zu lists", tally->part_count);
-	for (i = 0; i < tally->part_count && ret == 0; i++) {
+		ret = beest_fail(ENOMEM, "no memory to read %zu lists", tally->where.part_count);
+	for (i = 0; i < tally->where.part_count && ret == 0; i++) {
 		if (!wanted[i])
 			continue;
 		ret = part_key(&tally->place, i, keys[look.count]);
 		wants[look.count].key = keys[look.count];
-		wants[look.count++].server = tally->server;
+		wants[look.count++].server = tally->where.server;
 	}
 	if (ret == 0 && look.count)
 		ret = beest_look_take(tally->place.registry, &look);
-	for (i = k = 0; i < tally->part_count && ret == 0 && look.count; i++)
+	for (i = k = 0; i < tally->where.part_count && ret == 0 && look.count; i++)
 		if (wanted[i]) {
 			ret = part_read(tally, i, keys[k], &wants[k].value);
 			k++;
@@ -733,24 +740,25 @@ static bool part_lacks(const struct beest_tally *tally, size_t i)
 	if (tally->place.run && part->named == tally->place.run)
 		return false;
 
-	return !part->digest || (tally->place.run && !tally->place.pass && tally->part_count > 1);
+	return !part->digest ||
+	       (tally->place.run && !tally->place.pass && beest_tally_has_head(tally));
 }
 
 int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other, size_t most,
 		     int64_t deadline)
 {
 	const size_t own = own_part(tally), begin = tally->turn;
-	bool wanted[tally->part_count];
+	bool wanted[tally->where.part_count];
 	size_t i, step, count = 0;
 
 	memset(wanted, 0, sizeof(wanted));
-	for (step = 0; step < tally->part_count && count < most; step++) {
-		i = (begin + step) % tally->part_count;
+	for (step = 0; step < tally->where.part_count && count < most; step++) {
+		i = (begin + step) % tally->where.part_count;
 		wanted[i] = part_lacks(tally, i) || part_lacks(other, i);
 		count += wanted[i];
 		tally->turn = i + 1;
 	}
-	wanted[own] |= tally->marks || part_lacks(tally, own);
+	wanted[own] |= tally->brought.marks || part_lacks(tally, own);
 
 	return parts_read(tally, wanted, deadline);
 }
@@ -764,7 +772,7 @@ static bool part_is_renewed(const struct beest_tally_part *part)
 /* Its marks then follow from those of the last roll. */
 static int part_renew(struct beest_tally *tally, size_t number)
 {
-	const size_t first = number * tally->part_ranks;
+	const size_t first = number * tally->where.part_ranks;
 	const size_t count = part_limit(tally, number) - first;
 	struct beest_tally_part *part = &tally->parts[number];
 	size_t i;
@@ -772,13 +780,13 @@ static int part_renew(struct beest_tally *tally, size_t number)
 
 	if (ret < 0)
 		return ret;
-	memcpy(mark_at(tally, first), tally->former + first * tally->mark_size,
-	       count * tally->mark_size);
+	memcpy(mark_at(tally, first), tally->brought.former + first * tally->brought.mark_size,
+	       count * tally->brought.mark_size);
 	for (i = first; i < first + count; i++)
 		mark_set_generation(mark_at(tally, i), mark_generation(mark_at(tally, i)) + 1);
 	memset(tally->states + first, BEEST_TALLY_CAME, count);
 	part->digest = part->heard = part->named;
-	part->round = tally->round;
+	part->round = tally->rounds.number;
 	part->read = true;
 
 	return 0;
@@ -790,21 +798,22 @@ static int part_renew(struct beest_tally *tally, size_t number)
  */
 int beest_tally_each(struct beest_tally *tally, int64_t deadline)
 {
-	bool wanted[tally->part_count];
+	const size_t all = tally->where.part_count;
+	bool wanted[all];
 	const struct beest_tally_part *part;
 	size_t i, count = 0, named = 0;
 	int ret = 0;
 
-	for (i = 0; i < tally->part_count && ret == 0; i++) {
+	for (i = 0; i < all && ret == 0; i++) {
 		part = &tally->parts[i];
 		if (part_is_renewed(part))
 			ret = part_renew(tally, i);
-		wanted[i] = tally->marks && part->named && part->named != part->heard &&
+		wanted[i] = tally->brought.marks && part->named && part->named != part->heard &&
 			    part->named != part->digest;
 		count += wanted[i];
 		named += part->named || part->digest;
 	}
-	if (ret == 0 && count && (named == tally->part_count || 2 * count >= tally->part_count))
+	if (ret == 0 && count && (named == all || 2 * count >= all))
 		ret = parts_read(tally, wanted, deadline);
 	if (ret < 0)
 		return beest_kv_transient(ret) ? 0 : ret;
@@ -816,22 +825,22 @@ int beest_tally_check(const struct beest_tally *tally)
 {
 	struct beest_registry *registry = tally->place.registry;
 
-	if (tally->said || !tally->parts ||
-	    !beest_lease_is(registry->leases, tally->own_key, BEEST_LEASE_REFUSED))
+	if (tally->own.said || !tally->parts ||
+	    !beest_lease_is(registry->leases, tally->where.own_key, BEEST_LEASE_REFUSED))
 		return 0;
 	/* A later call may find a server that takes it. */
-	beest_lease_forget(registry->leases, tally->own_key, 0);
+	beest_lease_forget(registry->leases, tally->where.own_key, 0);
 
 	return beest_fail(EMSGSIZE, "server %s: %s; to be stored: key %s",
-			  beest_kv_text(registry->kv, tally->server), BEEST_KV_TOO_LARGE,
-			  tally->own_key);
+			  beest_kv_text(registry->kv, tally->where.server), BEEST_KV_TOO_LARGE,
+			  tally->where.own_key);
 }
 
 bool beest_tally_is_complete(const struct beest_tally *tally)
 {
 	size_t i;
 
-	for (i = 0; i < tally->part_count; i++)
+	for (i = 0; i < tally->where.part_count; i++)
 		if (part_lacks(tally, i))
 			return false;
 
@@ -845,20 +854,20 @@ static bool part_is_unnamed(const struct beest_tally *tally, size_t i)
 {
 	const struct beest_tally_part *part = &tally->parts[i];
 
-	return part->digest && part->digest != part->named && part->round == tally->round;
+	return part->digest && part->digest != part->named && part->round == tally->rounds.number;
 }
 
 bool beest_tally_is_last(const struct beest_tally *tally)
 {
 	size_t i;
 
-	if (tally->part_count == 1)
-		return tally->completes;
-	for (i = 0; i < tally->part_count; i++)
+	if (!beest_tally_has_head(tally))
+		return tally->own.completes;
+	for (i = 0; i < tally->where.part_count; i++)
 		if (!tally->parts[i].digest || part_is_unnamed(tally, i))
 			return false;
 
-	return tally->named_last;
+	return tally->own.named_last;
 }
 
 int beest_tally_name(struct beest_tally *tally, bool late)
@@ -867,23 +876,23 @@ int beest_tally_name(struct beest_tally *tally, bool late)
 	size_t i = own_part(tally), step = 0;
 	int ret;
 
-	if (tally->part_count == 1)
+	if (!beest_tally_has_head(tally))
 		return 0;
-	while (late && step < tally->part_count && !part_is_unnamed(tally, i)) {
-		i = (i + 1) % tally->part_count;
+	while (late && step < tally->where.part_count && !part_is_unnamed(tally, i)) {
+		i = (i + 1) % tally->where.part_count;
 		step++;
 	}
-	if (!part_is_unnamed(tally, i) || !(late || tally->completes))
+	if (!part_is_unnamed(tally, i) || !(late || tally->own.completes))
 		return 0;
 	body.part = (uint32_t)i;
-	body.round = tally->round;
+	body.round = tally->rounds.number;
 	body.roll = tally->parts[i].digest;
-	ret = entry_put(&tally->place, tally->top_key, &body, NULL, 0);
+	ret = entry_put(&tally->place, tally->where.top_key, &body, NULL, 0);
 	/* It was said before, and got lost, or another's late entry stands behind it. */
 	if (ret == 0 && late)
-		beest_lease_insist(tally->place.registry->leases, tally->top_key);
+		beest_lease_insist(tally->place.registry->leases, tally->where.top_key);
 
-	return ret < 0 ? ret : !beest_lease_is(tally->place.registry->leases, tally->top_key,
+	return ret < 0 ? ret : !beest_lease_is(tally->place.registry->leases, tally->where.top_key,
 					       BEEST_LEASE_SETTLED);
 }
 
@@ -914,7 +923,7 @@ static int entry_slot(const struct beest_tally *tally, const struct beest_record
 	if (beest_record_barrier_decode(record, &body) < 0 || body.word == BEEST_BARRIER_REFUSES)
 		return -1;
 	if (body.word == BEEST_BARRIER_FULL)
-		return body.part < tally->part_count ? (int)body.part : -1;
+		return body.part < tally->where.part_count ? (int)body.part : -1;
 
 	return beest_parse_ids_position(tally->place.ranks, record->rank);
 }
@@ -954,7 +963,9 @@ static size_t entries_keep(struct beest_tally *tally, const char *key,
 
 static void tally_shorten(struct beest_tally *tally, const char *key)
 {
-	struct beest_list list = { .registry = tally->place.registry, .server = tally->server };
+	struct beest_list list = {
+		.registry = tally->place.registry, .server = tally->where.server,
+	};
 	struct beest_kv_value value = { 0 };
 	uint8_t *bytes = NULL;
 	size_t size = 0;
@@ -972,12 +983,13 @@ static void tally_shorten(struct beest_tally *tally, const char *key)
 
 void beest_tally_shorten(struct beest_tally *tally)
 {
-	if (!tally->completes)
+	if (!tally->own.completes)
 		return;
-	if (tally->own_size > long_size(tally, tally->part_ranks, tally->mark_size))
-		tally_shorten(tally, tally->own_key);
-	if (tally->part_count > 1 && tally->top_size > long_size(tally, tally->part_count, 0))
-		tally_shorten(tally, tally->top_key);
+	if (tally->own.size > long_size(tally, tally->where.part_ranks, tally->brought.mark_size))
+		tally_shorten(tally, tally->where.own_key);
+	if (beest_tally_has_head(tally) &&
+	    tally->top.size > long_size(tally, tally->where.part_count, 0))
+		tally_shorten(tally, tally->where.top_key);
 }
 
 uint64_t beest_tally_digest(const struct beest_tally *tally)
@@ -985,7 +997,7 @@ uint64_t beest_tally_digest(const struct beest_tally *tally)
 	uint64_t digest = BEEST_HASH_FNV, wire;
 	size_t i;
 
-	for (i = 0; i < tally->part_count; i++) {
+	for (i = 0; i < tally->where.part_count; i++) {
 		wire = htobe64(tally->parts[i].digest);
 		digest = beest_hash_fnv(digest, &wire, sizeof(wire));
 	}
@@ -995,7 +1007,7 @@ uint64_t beest_tally_digest(const struct beest_tally *tally)
 
 double beest_tally_share(const struct beest_tally *tally)
 {
-	const size_t own = own_part(tally), first = own * tally->part_ranks;
+	const size_t own = own_part(tally), first = own * tally->where.part_ranks;
 	const size_t ranks = part_limit(tally, own) - first;
 	size_t i, count = 0;
 

@@ -61,53 +61,92 @@ struct beest_tally_part {
 	bool read;			/* it was read at all, so its ranks are known */
 };
 
-struct beest_tally {
-	struct beest_tally_place place;
-	size_t own;			/* the position of this rank */
+/* Where its lists are. */
+struct beest_tally_where {
+	size_t part_count, part_ranks;	/* the last part may have fewer ranks */
 	size_t server;
 	char placed_as[BEEST_KEY_MAX + 1];	/* the key that chooses it */
 	char own_key[BEEST_KEY_MAX + 1];	/* of the part of this rank */
 	char top_key[BEEST_KEY_MAX + 1];	/* of the head, or of the only part */
+};
 
-	/* Of a roll call. */
+/* What ranks bring to a roll call. */
+struct beest_tally_brought {
 	uint8_t *marks;			/* of each rank that has come */
 	bool lent;			/* ... but they belong to who has taken the roll */
 	size_t mark_size;
 	const void *blob;		/* what this rank brings, ... */
 	uint32_t generation;		/* ... and which time it does */
 	const uint8_t *former;		/* marks passed with before, which do not count; or NULL */
-	uint64_t known;			/* the roll that this rank knows; 0: none */
-	bool passed;			/* another rank says that it has passed with that one */
+};
+
+/* What others say of this rank in a roll call. */
+struct beest_tally_told {
+	uint64_t roll;			/* that it knows; 0: none */
+	bool passed;			/* another rank has passed with that one */
+	bool refused;			/* this process came too late */
+};
+
+/* The head, or the only part, as it was read last: mostly it only grows. */
+struct beest_tally_top {
+	uint8_t *bytes;
+	size_t size;
+	int64_t moved_at;		/* when it last changed between looks; 0: never */
+};
+
+/* This rank in its part. */
+struct beest_tally_own {
+	size_t position;
+	size_t size;			/* the bytes of the part */
+	bool is_last;			/* of this rank's entries, the last is what it says now */
+	bool said;			/* ... and counts, behind all others of its rank */
+	bool completes;			/* ... and behind those of all others of its part */
+	bool named_last;		/* it has named the part that was named last */
+};
+
+/*
+ * Of the list by which ranks say that they know a roll.  If one gives that roll up before all have
+ * said so, a new round begins, in which all have to say so again.  So all find either that all knew
+ * the roll, or that they did not, by the order of the entries.
+ */
+struct beest_tally_rounds {
+	uint32_t number;
+	uint32_t given_up;		/* how often this rank did, in time */
+	uint32_t gives_up;		/* that number when it has; 0: it does not */
+};
+
+/* An entry of another secret or version. */
+struct beest_tally_stranger {
+	int error;			/* 0: none */
+	char why[160];
+};
+
+struct beest_tally {
+	struct beest_tally_place place;
+	struct beest_tally_where where;
+	struct beest_tally_brought brought;
+	struct beest_tally_told told;
 
 	/* What was read. */
 	uint8_t *states;		/* of each rank: enum beest_tally_state */
 	struct beest_tally_part *parts;
-	size_t part_count, part_ranks;	/* the last part may have fewer ranks */
-	size_t own_size;		/* the bytes of the part of this rank */
-	uint8_t *top;			/* the head, or the only part: mostly it only grows */
-	size_t top_size;
-	int64_t sample_until;		/* until then, each look reads the own part as a sample */
-	int64_t moved_at;		/* when the top last changed between looks; 0: never */
-	size_t turn;			/* the part to read next, of those that lack a rank */
+	struct beest_tally_top top;
+	struct beest_tally_own own;
+	struct beest_tally_rounds rounds;
+	struct beest_tally_stranger stranger;
 	size_t last;			/* position of the rank whose entry came last in a part */
-	bool own_is_last;		/* of this rank's entries, the last is what it says now */
-	bool said;			/* ... and counts, behind all others of its rank */
-	bool completes;			/* ... and behind those of all others of its part */
-	bool named_last;		/* this rank has named the part that was named last */
-	bool refused;			/* the list names this process as one that came too late */
-	bool rests;			/* it need not be read in each look */
-	int stranger;			/* error of an entry of another secret or version; or 0 */
-	char why[160];			/* its sentence */
 
-	/*
-	 * Of the list by which ranks say that they know a roll.  If one gives that roll up before
-	 * all have said so, a new round begins, in which all have to say so again.  So all find
-	 * either that all knew the roll, or that they did not, by the order of the entries.
-	 */
-	uint32_t round;
-	uint32_t given_up;		/* how often this rank did, in time */
-	uint32_t gives_up;		/* that number when it has; 0: it does not */
+	/* What to read. */
+	size_t turn;			/* the part to read next, of those that lack a rank */
+	int64_t sample_until;		/* until then, each look reads the own part as a sample */
+	bool rests;			/* the top need not be read in each look */
 };
+
+/* Are there several parts, and so a head that names them? */
+static inline bool beest_tally_has_head(const struct beest_tally *tally)
+{
+	return tally->where.part_count > 1;
+}
 
 /* The key of that place which ends in @last.  -EINVAL, -ENAMETOOLONG. */
 int beest_tally_key(const struct beest_tally_place *place, const char *last,
@@ -141,7 +180,7 @@ int beest_tally_give_up(struct beest_tally *tally);
 
 static inline bool beest_tally_has_given_up(const struct beest_tally *tally)
 {
-	return tally->gives_up && tally->given_up >= tally->gives_up;
+	return tally->rounds.gives_up && tally->rounds.given_up >= tally->rounds.gives_up;
 }
 
 /* Says in the list that all read first that these processes came too late for that roll. */
@@ -199,7 +238,7 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 /* Is rank number @i there? */
 static inline bool beest_tally_is_here(const struct beest_tally *tally, size_t i)
 {
-	const struct beest_tally_part *part = &tally->parts[i / tally->part_ranks];
+	const struct beest_tally_part *part = &tally->parts[i / tally->where.part_ranks];
 
 	return tally->states[i] == BEEST_TALLY_CAME || (tally->place.run && part->named);
 }
@@ -207,7 +246,7 @@ static inline bool beest_tally_is_here(const struct beest_tally *tally, size_t i
 /* Was the part of rank number @i read at all? */
 static inline bool beest_tally_is_read(const struct beest_tally *tally, size_t i)
 {
-	return tally->parts[i / tally->part_ranks].read;
+	return tally->parts[i / tally->where.part_ranks].read;
 }
 
 /* Writes lists of a roll call anew that have become long: best effort. */
