@@ -1727,6 +1727,33 @@ static void made_anew_after_a_repair(void **state)
 	drop();
 }
 
+/*
+ * A rank that makes the mesh anew is a newcomer to those who repair it, though its process stayed.
+ * The last rank has the greatest generation: the others must not take its next one for a repair.
+ */
+static void made_anew_while_others_repair(void **state)
+{
+	static const int all[] = { 2, 4, 4, 40 };
+	size_t i, n;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(all); i++) {
+		repair_start(all[i], i == 1);
+		for (n = 0; n < 3; n++) {
+			repair_replace(0, 0);
+			repair.first = all[i] - 1 - (int)n % all[i];
+			repair.newcomers = 1;
+			assert_int_equal(hartebeest_mesh_close(repair_member(repair.first)->mesh),
+					 0);
+			repair_member(repair.first)->repairs = false;
+			repair_member(repair.first)->delay = (int64_t)n * 10 * BEEST_MS;
+			repair_go();
+			assert_repaired(1);
+		}
+		drop();
+	}
+}
+
 static void repaired(void **state)
 {
 	static const int all[] = { 4, 40 };
@@ -2564,6 +2591,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_many_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_after_a_repair, setup, teardown),
+		cmocka_unit_test_setup_teardown(made_anew_while_others_repair, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_repair_reads_what_has_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_by_several_threads, setup, teardown),
