@@ -27,6 +27,7 @@
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/entry.h"
 #include "lib/verbs/qp.h"
+#include "tests/support/began.h"
 #include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
@@ -2376,6 +2377,7 @@ static void a_rank_that_fails_first(void **state)
 	char byte;
 
 	(void)state;
+	began_need();
 	assert_int_equal(pipe(ends), 0);
 	early = fork();
 	if (early == 0) {

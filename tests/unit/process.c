@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/process.h"
+#include "tests/support/began.h"
 #include "tests/support/timer.h"
 #include "tests/support/unit.h"
 
@@ -71,6 +72,7 @@ static void began_before_now_and_in_order(void **state)
 	pid_t pid;
 
 	(void)state;
+	began_need();
 	assert_true(mine > 0 && mine <= before);
 	assert_true(beest_process_began(1) <= mine);
 	pid = fork();
