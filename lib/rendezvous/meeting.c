@@ -80,7 +80,10 @@ static void gets_make(struct meeting *m)
 	m->wait.count = count;
 }
 
-/* This rank comes to the pass: after a roll call, it knows that roll. */
+/*
+ * This rank comes to the pass: after a roll call, it knows that roll.  If it has said in an earlier
+ * call that it gives that roll up, it does not take that back.
+ */
 static int pass_come(struct meeting *m, uint64_t run)
 {
 	const struct beest_tally_place place = beest_meeting_place(m->call, run);
@@ -88,8 +91,11 @@ static int pass_come(struct meeting *m, uint64_t run)
 
 	m->began = beest_clock_now();
 	m->pass.sample_until = m->began + late_after(m);
+	m->pass.rounds.gives_up = m->state->gives_up;
+	if (ret < 0 || m->state->gives_up)
+		return ret;
 
-	return ret < 0 ? ret : beest_tally_say(&m->pass, BEEST_BARRIER_COMES, run);
+	return beest_tally_say(&m->pass, BEEST_BARRIER_COMES, run);
 }
 
 /* The same after the first look. */
@@ -98,6 +104,7 @@ static int pass_begin(struct meeting *m, uint64_t run)
 	int ret;
 
 	beest_tally_end(&m->pass);
+	m->state->gives_up = 0;
 	ret = pass_come(m, run);
 	m->wait.hurry = true;
 	gets_make(m);
@@ -186,6 +193,7 @@ static int roll_decide(struct meeting *m)
 {
 	const uint64_t known = m->state->roll;
 	uint64_t digest;
+	int ret;
 
 	if (known && (m->roll.told.passed || beest_tally_is_complete(&m->pass)))
 		return 1;
@@ -203,7 +211,10 @@ static int roll_decide(struct meeting *m)
 		return roll_follow(m, digest);
 	m->wait.hurry = true;
 
-	return beest_tally_give_up(&m->pass);
+	ret = beest_tally_give_up(&m->pass);
+	m->state->gives_up = m->pass.rounds.gives_up;
+
+	return ret;
 }
 
 /* ------------------------------------------------------------------------- a look --- */

@@ -29,6 +29,7 @@ struct beest_meeting_state {
 	int64_t due_at;			/* when to look for what has got lost */
 	size_t turn;			/* the rank that is asked for next, if it is missing */
 	uint64_t roll;			/* the roll that it knows; 0: none */
+	uint32_t gives_up;		/* as in struct beest_tally_rounds */
 };
 
 struct beest_meeting {

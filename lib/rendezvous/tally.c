@@ -550,7 +550,6 @@ static void reading_reset(const struct reading *reading)
 	if (is_top(reading)) {
 		tally->rounds.number = tally->rounds.given_up = 0;
 		tally->own.named_last = false;
-		tally->rounds.gives_up = BEEST_MIN(tally->rounds.gives_up, 1);
 	}
 	for (i = 0; i < tally->where.part_count && is_head(reading); i++)
 		tally->parts[i].named = 0;
@@ -569,6 +568,10 @@ static int entries_read(const struct reading *reading, const uint8_t *bytes, siz
 	while ((ret = beest_entry_next(&reader, &record)) > 0)
 		entry_take(reading, &record);
 	strangers_note(tally, &reader);
+	/* A list that was lost meanwhile does not say any longer how often this rank gave up. */
+	if (is_top(reading))
+		tally->rounds.gives_up = BEEST_MIN(tally->rounds.gives_up,
+						   tally->rounds.given_up + 1);
 
 	return ret;
 }

@@ -154,7 +154,7 @@ static void rank_pass(struct rank *rank, char name)
 					       rank->barrier[name - 'a'],
 					       registry_ranks(rank->size), rank->rank,
 					       REGISTRY_LIMIT(deadline));
-	} while (rank->ret == -EAGAIN);
+	} while (rank->ret == -EAGAIN && crew_now() < rank->came + 30 * BEEST_SECOND);
 	snprintf(rank->error, sizeof(rank->error), "%s", rank->ret ? beest_error_text() : "");
 	rank->ended = crew_now();
 	count_last();
@@ -973,7 +973,7 @@ static void scripts(void **state)
 	scripts_held_up(40, 5 * BEEST_SECOND);
 }
 
-static int dies_at;
+static int dies_at, polling;
 
 static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
@@ -994,6 +994,8 @@ static bool killed_once(void)
 
 	fake_kv.hook = death_hook;
 	ranks_make(3, "aa");
+	ranks[0].polls_by_itself = polling & 1;
+	ranks[1].polls_by_itself = polling & 2;
 	crew_start(heir_run, NULL);
 	registry_run();
 	fake_kv.hook = NULL;
@@ -1031,6 +1033,24 @@ static void killed_at_any_time(void **state)
 			passed = killed_once();
 		}
 	assert_in_range(dies_at, 3, 60);
+}
+
+/* The same, with ranks that look once in each call. */
+static void killed_at_any_time_polling(void **state)
+{
+	static const int64_t delays[] = { BEEST_MS, 55 * BEEST_MS, 300 * BEEST_MS };
+	bool passed;
+	size_t i;
+
+	(void)state;
+	for (polling = 1; polling < 4; polling++)
+		for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
+			for (dies_at = 0, passed = false; !passed; dies_at += unit_stride()) {
+				heir_delay = delays[i];
+				fake_kv_reset();
+				passed = killed_once();
+			}
+	polling = 0;
 }
 
 /* Rank 2 has appended its entry, and is killed while it waits for the others. */
@@ -1624,6 +1644,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(scripts, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(killed_at_any_time_polling, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_the_barrier, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_after_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(single_looks_remember, setup, teardown),
