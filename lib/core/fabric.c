@@ -133,8 +133,13 @@ static int qp_fill(const struct beest_fabric *fabric, size_t slot)
 		return 0;
 	rank = fabric_is_datagram(fabric) ? -1 : fabric->ranks->id[slot_position(fabric, slot)];
 	ret = fabric->refill(fabric->refill_data, rank, fabric->qps[slot]);
+	if (ret >= 0)
+		return 0;
 
-	return ret >= 0 ? 0 : rank < 0 ?
+	/* So that the next try calls it again. */
+	beest_transition_reset(fabric->qps[slot]);
+
+	return rank < 0 ?
 	       beest_fail_errno(ret, "the refill function of mesh '%s' failed", fabric->name) :
 	       beest_fail_errno(ret, "the refill function of mesh '%s' failed for rank %d",
 				fabric->name, rank);

@@ -128,7 +128,10 @@ int beest_meshmark_check(struct hartebeest_mesh *mesh, const uint8_t *marks, siz
 	return mark_decode(mesh, marks, i, &body);
 }
 
-/* Is rank number @i the same in both?  A repair changes its generation only. */
+/*
+ * Is rank number @i the same in both?  A repair leaves what it brings as it is, with the generation
+ * that it had when it was made.  A mesh that is made anew may have the same numbers otherwise.
+ */
 static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
 		     const uint8_t *now)
 {

@@ -65,12 +65,16 @@ static void meshroll_doubt(void *data, const uint8_t *marks, const uint8_t *stat
 	struct hartebeest_mesh *mesh = bringup->mesh;
 	char why[BEEST_ERROR_SIZE];
 	size_t i;
+	bool all = true;
 	int ret = 0;
 
-	for (i = 0; i < mesh->ranks.count && ret == 0; i++)
+	for (i = 0; i < mesh->ranks.count && ret == 0; i++) {
+		all &= states[i] == BEEST_TALLY_CAME;
 		if (states[i] == BEEST_TALLY_CAME)
 			ret = beest_meshmark_check(mesh, marks, i);
-	if (ret == 0)
+	}
+	/* A roll that could not be connected stays so, though its marks fit. */
+	if (ret == 0 && !(all && mesh->trouble.marks))
 		mesh->trouble.ret = 0;
 	if (ret == 0 || mesh->trouble.ret)
 		return;

@@ -638,6 +638,7 @@ static const struct beest_codec_field mesh_rows[] = {
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qp_num, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.psn, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qkey, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.generation, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.gid, BYTES),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ip, BYTES),
 };

@@ -39,6 +39,7 @@ static struct member {
 	bool stays;			/* afterwards, to look after its records */
 	int barriers;
 	bool ended;
+	int64_t ended_at;
 	int ret;
 	char error[1024];
 } members[RANKS];
@@ -51,6 +52,7 @@ static int rank_dies(void *data)
 }
 
 static int64_t patience;		/* of each bring-up; 0: that of the option */
+static const char *setting;		/* of each context; NULL: none */
 
 static int setup(void **state)
 {
@@ -77,7 +79,7 @@ static void member_open(int slot, int rank, int size)
 	struct member *member = &members[slot];
 
 	memset(member, 0, sizeof(*member));
-	party_open(slot, rank, size, NULL);
+	party_open(slot, rank, size, setting);
 	hartebeest_mesh_attr_init(&member->attr);
 	member->attr.pd = "pd";
 	member->attr.regions = two_regions;
@@ -125,6 +127,7 @@ static void run(void *data)
 	if (member->ret == -EINTR)
 		party_kill(context);
 	member->ended = true;
+	member->ended_at = crew_now();
 	if (member->stays)
 		look_after(context);
 }
@@ -1754,6 +1757,119 @@ static void made_anew_while_others_repair(void **state)
 	}
 }
 
+static uint32_t number_again;
+
+static void numbers_again(const char *function)
+{
+	if (strcmp(function, "ibv_create_qp") == 0)
+		fake_verbs.next_qp_num = number_again;
+}
+
+/*
+ * The device gives the queue pair of rank 1 the number that it had before, and an option fixes the
+ * sequence number.  Rank 0 connects to it again nevertheless.
+ */
+static void made_anew_with_the_same_numbers(void **state)
+{
+	size_t before, i, resets = 0;
+	struct ibv_qp *qp;
+
+	(void)state;
+	setting = "qp_attr.sq_psn=77";
+	repair_start(2, false);
+	setting = NULL;
+	repair_replace(0, 0);
+	repair.first = 1;
+	repair.newcomers = 1;
+	number_again = hartebeest_mesh_qp(members[1].mesh, 0, 0)->qp_num;
+	assert_int_equal(hartebeest_mesh_close(members[1].mesh), 0);
+	members[1].repairs = false;
+	fake_verbs.hook = numbers_again;
+	before = fake_verbs.modified_count;
+	repair_go();
+	fake_verbs.hook = NULL;
+	fake_verbs.next_qp_num = 0;
+	assert_repaired(1);
+	assert_int_equal(hartebeest_mesh_qp(members[1].mesh, 0, 0)->qp_num, number_again);
+	qp = hartebeest_mesh_qp(members[0].mesh, 1, 0);
+	for (i = before; i < fake_verbs.modified_count; i++)
+		resets += fake_verbs.modified[i % FAKE_HISTORY].qp_num == qp->qp_num &&
+			  fake_verbs.modified[i % FAKE_HISTORY].attr.qp_state == IBV_QPS_RESET;
+	assert_int_equal(resets, 1);
+	drop();
+}
+
+static int refills_left;		/* until one succeeds */
+
+static int refill_fails(void *data, int rank, struct ibv_qp *qp)
+{
+	(void)data;
+	(void)qp;
+	refilled[rank]++;
+
+	return refills_left-- > 0 ? -EXDEV : 0;
+}
+
+/* What has failed once is tried again; what always fails ends the call long before its limit. */
+static void a_refill_that_fails(void **state)
+{
+	static const int failures[] = { 1, 1000 };
+	int64_t began;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(failures); i++) {
+		memset(refilled, 0, sizeof(refilled));
+		refills_left = failures[i];
+		repair_start(2, false);
+		repair_replace(1, 1);
+		members[0].mesh->fabric.refill = refill_fails;
+		repair_member(1)->patience = 20 * BEEST_SECOND;
+		began = crew_now();
+		repair_go();
+		if (i == 0) {
+			assert_repaired(1);
+			assert_int_equal(refilled[1], 2);
+		} else {
+			assert_int_equal(members[0].ret, -EXDEV);
+			assert_non_null(strstr(members[0].error, "the refill function of mesh "
+					       "'m' failed for rank 1"));
+			assert_true(members[0].ended_at - began < 5 * BEEST_SECOND);
+		}
+		drop();
+	}
+}
+
+static int64_t modify_fails_after;
+
+static void modify_fails(const char *function)
+{
+	if (strcmp(function, "ibv_modify_qp") == 0 && crew_now() > modify_fails_after)
+		fake_verbs_fail("ibv_modify_qp", 1, EINVAL);
+}
+
+/* Rank 0 has waited for so long that it looks for what is late, when rank 1 comes. */
+static void nobody_can_be_connected(void **state)
+{
+	const int64_t began = crew_now();
+	int i;
+
+	(void)state;
+	make(2);
+	modify_fails_after = began + 50 * BEEST_MS;
+	members[1].delay = modify_fails_after - 10 * BEEST_US - began;
+	patience = 100 * BEEST_SECOND;
+	fake_verbs.hook = modify_fails;
+	start(2);
+	registry_run();
+	fake_verbs.hook = NULL;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(members[i].ret, -EINVAL);
+		assert_in_range(members[i].ended_at - began, 2 * BEEST_SECOND, 5 * BEEST_SECOND);
+	}
+	drop();
+}
+
 static void repaired(void **state)
 {
 	static const int all[] = { 4, 40 };
@@ -2592,6 +2708,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(repaired_many_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_after_a_repair, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_while_others_repair, setup, teardown),
+		cmocka_unit_test_setup_teardown(made_anew_with_the_same_numbers, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_refill_that_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody_can_be_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_repair_reads_what_has_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_by_several_threads, setup, teardown),
