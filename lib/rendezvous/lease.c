@@ -443,6 +443,20 @@ void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t s
 	pthread_mutex_unlock(&leases->lock);
 }
 
+void beest_lease_forget_each(struct beest_leases *leases,
+			     bool (*is_over)(const char *key, const void *data), const void *data)
+{
+	struct lease *lease, *behind;
+
+	pthread_mutex_lock(&leases->lock);
+	for (lease = leases->first; lease; lease = behind) {
+		behind = lease->behind;
+		if (is_over(lease->copy->key, data))
+			lease_remove(leases, lease);
+	}
+	pthread_mutex_unlock(&leases->lock);
+}
+
 /*
  * Makes the tombstone of a queue pair.  Its peer may still confirm by it, or learns that nobody
  * will connect, and why.  NULL: any other record, or no memory.

@@ -96,6 +96,10 @@ void beest_lease_release(struct beest_leases *leases, const char *key, uint64_t 
 /* Forgets the record of @key at once, whatever its server has.  @serial: only that one; 0: any. */
 void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial);
 
+/* The same for each key of which @is_over is true. */
+void beest_lease_forget_each(struct beest_leases *leases,
+			     bool (*is_over)(const char *key, const void *data), const void *data);
+
 /* Dooms all records of an object; it has none if @serial is 0. */
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial);
 

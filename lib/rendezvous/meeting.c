@@ -430,8 +430,11 @@ static int meeting_expired(struct meeting *m)
 
 static void meeting_finish(struct meeting *m, int ret)
 {
+	const struct beest_tally_place place = beest_meeting_place(m->call, m->state->roll);
+
 	if (ret == 0 && calls_roll(m)) {
 		m->call->digest = m->state->roll;
+		beest_tally_forget_runs(&place);
 		beest_tally_shorten(&m->roll);
 		if (m->call->again)
 			beest_tally_say(&m->roll, BEEST_BARRIER_PASSED, m->state->roll);

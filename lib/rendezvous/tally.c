@@ -321,6 +321,38 @@ void beest_tally_forget(const struct beest_tally_place *place)
 		beest_lease_forget(place->registry->leases, key, 0);
 }
 
+/* The keys of lists of one name. */
+struct runs {
+	char roll[BEEST_KEY_MAX + 1];	/* of a roll call, up to the part: "... /-/NAME/" */
+	size_t size;			/* ... up to the "-" that stands for the run */
+	char run[17];			/* which goes on */
+};
+
+static bool is_of_another_run(const char *key, const void *data)
+{
+	const struct runs *runs = data;
+	const char *run = key + runs->size, *name = runs->roll + runs->size + 1, *last;
+
+	if (strncmp(key, runs->roll, runs->size) != 0 || strspn(run, "0123456789abcdef") != 16 ||
+	    strncmp(run + 16, name, strlen(name)) != 0 || strncmp(run, runs->run, 16) == 0)
+		return false;
+	/* The pass and the part follow, or this is a longer name. */
+	last = strchr(run + 16 + strlen(name), '/');
+
+	return last && !strchr(last + 1, '/');
+}
+
+void beest_tally_forget_runs(const struct beest_tally_place *place)
+{
+	struct runs runs;
+
+	if (beest_tally_placed_as(place, runs.roll) < 0)
+		return;
+	runs.size = strlen(runs.roll) - strlen(place->name) - strlen("-//");
+	snprintf(runs.run, sizeof(runs.run), "%016" PRIx64, place->run);
+	beest_lease_forget_each(place->registry->leases, is_of_another_run, &runs);
+}
+
 bool beest_tally_delete(const struct beest_tally_place *place, bool head,
 			char key[BEEST_KEY_MAX + 1], struct beest_look_extra *extra)
 {

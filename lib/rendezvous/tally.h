@@ -190,6 +190,9 @@ int beest_tally_refuse(const struct beest_tally_place *place, uint64_t roll,
 /* Keeps there no longer what this context has said. */
 void beest_tally_forget(const struct beest_tally_place *place);
 
+/* The same for all other runs of that name: all have come to this one. */
+void beest_tally_forget_runs(const struct beest_tally_place *place);
+
 /*
  * Makes the write that deletes the part of this rank or, with @head, the head.  @key holds its
  * key.  False: there is no such list, or it is for another rank to delete it.

@@ -1670,6 +1670,36 @@ static void repaired_many_times(void **state)
 	}
 }
 
+static size_t record_count(int rank)
+{
+	return beest_lease_count(party[repair.slots[rank]].hb->registry->leases, false);
+}
+
+/* What a rank has said in a run before is kept no longer than the run. */
+static void runs_that_are_over(void **state)
+{
+	static const int all[] = { 4, 40 };
+	size_t i, before[40];
+	int n, k;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(all); i++) {
+		repair_start(all[i], false);
+		repair_replace(0, 0);
+		for (n = 0; n < 5; n++) {
+			for (k = 0; k < all[i]; k++)
+				repair_member(k)->barriers = 3;
+			repair_go();
+			assert_repaired(0);
+			for (k = 0; k < all[i] && n == 0; k++)
+				before[k] = record_count(k);
+		}
+		for (k = 0; k < all[i]; k++)
+			assert_in_range(record_count(k), before[k] - 2, before[k] + 2);
+		drop();
+	}
+}
+
 /*
  * Ranks 0 to 31 have a list, and the others, of whom two are replaced, another.  Those who were not
  * know what the first list says as soon as all have come again, without reading it; and once more.
@@ -2706,6 +2736,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_many_times, setup, teardown),
+		cmocka_unit_test_setup_teardown(runs_that_are_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_after_a_repair, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_while_others_repair, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_with_the_same_numbers, setup, teardown),
