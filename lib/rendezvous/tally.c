@@ -783,13 +783,14 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 		     int64_t deadline)
 {
 	const size_t own = own_part(tally), begin = tally->turn;
+	const bool any = beest_tally_is_complete(tally) && beest_tally_is_complete(other);
 	bool wanted[tally->where.part_count];
 	size_t i, step, count = 0;
 
 	memset(wanted, 0, sizeof(wanted));
 	for (step = 0; step < tally->where.part_count && count < most; step++) {
 		i = (begin + step) % tally->where.part_count;
-		wanted[i] = part_lacks(tally, i) || part_lacks(other, i);
+		wanted[i] = any || part_lacks(tally, i) || part_lacks(other, i);
 		count += wanted[i];
 		tally->turn = i + 1;
 	}
