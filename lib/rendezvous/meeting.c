@@ -238,6 +238,33 @@ static int pass_read(struct meeting *m)
 	return ret < 0 ? ret : beest_tally_is_complete(&m->pass);
 }
 
+/*
+ * -ESTALE: a rank that is missing has come to a later roll call instead.  Reads one part at a time,
+ * that of the rank that is asked for next.
+ */
+static int missing_went(struct meeting *m)
+{
+	const struct beest_tally_place place = beest_meeting_place(m->call, 0);
+	const size_t stride = beest_meeting_mark_size(m->call);
+	struct beest_tally roll;
+	size_t i;
+	int ret;
+
+	ret = beest_tally_start_roll(&roll, &place, 0, NULL, m->call->blob_size, NULL);
+	if (ret < 0)
+		return ret;
+	roll.turn = m->state->turn % m->call->ranks->count / roll.where.part_ranks;
+	ret = beest_tally_read(&roll, &m->pass, 1, beest_meeting_deadline(m->call));
+	for (i = 0; i < m->call->ranks->count && ret == 0; i++)
+		if (!beest_tally_is_here(&m->pass, i) && beest_tally_is_here(&roll, i) &&
+		    beest_tally_comes_again(&roll, i, m->call->marks + i * stride))
+			ret = beest_fail(ESTALE, "rank %d has come to a later call for all ranks",
+					 m->call->ranks->id[i]);
+	beest_tally_end(&roll);
+
+	return ret;
+}
+
 /* 1: all have come.  Newcomers are told that they will not be let in: nobody waits for them. */
 static int missing_judge(struct meeting *m)
 {
@@ -250,6 +277,8 @@ static int missing_judge(struct meeting *m)
 
 	ret = beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
 				  &m->state->turn, beest_meeting_deadline(m->call), late, &count);
+	if (ret == 0 && !m->call->roll_name)
+		ret = missing_went(m);
 	if (ret == 0)
 		return 0;
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());

@@ -608,6 +608,11 @@ static int entries_read(const struct reading *reading, const uint8_t *bytes, siz
 	return ret;
 }
 
+static bool only_reads(const struct beest_tally *tally)
+{
+	return tally->brought.marks && !tally->brought.blob;
+}
+
 /* After the entries of a part were read. */
 static void part_settle(const struct reading *reading)
 {
@@ -625,7 +630,7 @@ static void part_settle(const struct reading *reading)
 	own->said = tally->states[own->position] == BEEST_TALLY_CAME && own->is_last;
 	own->completes = own->said && part->digest && tally->last == own->position;
 	/* Says it anew if it was stored and is not there, or another's came behind it. */
-	if (!own->said && !tally->rounds.gives_up &&
+	if (!own->said && !tally->rounds.gives_up && !only_reads(tally) &&
 	    beest_lease_is(tally->place.registry->leases, reading->key, BEEST_LEASE_SETTLED))
 		beest_lease_insist(tally->place.registry->leases, reading->key);
 }
@@ -797,6 +802,14 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 	wanted[own] |= tally->brought.marks || part_lacks(tally, own);
 
 	return parts_read(tally, wanted, deadline);
+}
+
+bool beest_tally_comes_again(const struct beest_tally *roll, size_t i, const uint8_t *mark)
+{
+	const uint8_t *now = mark_at(roll, i);
+
+	return memcmp(now, mark, BEEST_INCARNATION_SIZE) == 0 &&
+	       mark_generation(now) > mark_generation(mark);
 }
 
 /* Does the head name it as a part whose ranks have all come again with what they brought? */

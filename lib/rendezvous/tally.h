@@ -159,8 +159,8 @@ int beest_tally_placed_as(const struct beest_tally_place *place, char key[BEEST_
 int beest_tally_start(struct beest_tally *tally, const struct beest_tally_place *place);
 
 /*
- * Of a roll call, to which this rank brings @blob, of @size bytes.  Marks of @former, NULL: none,
- * do not count.  Both must outlive the tally.
+ * Of a roll call, to which this rank brings @blob, of @size bytes; NULL: it only reads what others
+ * have brought.  Marks of @former, NULL: none, do not count.  Both must outlive the tally.
  */
 int beest_tally_start_roll(struct beest_tally *tally, const struct beest_tally_place *place,
 			   uint32_t generation, const void *blob, size_t size,
@@ -252,6 +252,9 @@ static inline bool beest_tally_is_read(const struct beest_tally *tally, size_t i
 {
 	return tally->parts[i / tally->where.part_ranks].read;
 }
+
+/* Has rank number @i come with a later generation than that of its @mark, in the same process? */
+bool beest_tally_comes_again(const struct beest_tally *roll, size_t i, const uint8_t *mark);
 
 /* Writes lists of a roll call anew that have become long: best effort. */
 void beest_tally_shorten(struct beest_tally *tally);

@@ -1787,6 +1787,59 @@ static void made_anew_while_others_repair(void **state)
 	}
 }
 
+/* Holds up rank 1 before it learns that rank 0 knows the roll. */
+static int64_t rank_1_hold(const struct beest_kv *kv)
+{
+	static int looks;
+
+	return kv == party_kv(&party[1]) && ++looks == 2 ? BEEST_SECOND : 0;
+}
+
+static void connects_twice(void *data)
+{
+	struct member *member = data;
+
+	run(member);
+	assert_int_equal(member->ret, -ETIMEDOUT);
+	member->patience = 3600 * BEEST_SECOND;
+	run(member);
+}
+
+static void waits_and_repairs(void *data)
+{
+	struct member *member = data;
+
+	run(member);
+	assert_int_equal(member->ret, 0);
+	assert_int_equal(hartebeest_mesh_barrier(member->mesh, 0), -ESTALE);
+	assert_non_null(strstr(hartebeest_error(), "rank 0 has come to a later call for all ranks: "
+			       "call hartebeest_mesh_repair()"));
+	member->repairs = true;
+	run(member);
+}
+
+/*
+ * Rank 0 says that it is connected, fails by its deadline, and connects again.  Rank 1 has passed,
+ * and learns of that at its next barrier, where rank 0 does not come.
+ */
+static void one_fails_and_connects_again(void **state)
+{
+	(void)state;
+	make(2);
+	members[0].patience = 300 * BEEST_MS;
+	members[1].patience = 10 * BEEST_SECOND;
+	fake_kv.hold = rank_1_hold;
+	crew_start(connects_twice, &members[0]);
+	crew_start(waits_and_repairs, &members[1]);
+	registry_run();
+	fake_kv.hold = NULL;
+	assert_int_equal(members[0].ret, 0);
+	assert_int_equal(members[1].ret, 1);
+	assert_link(0, 1, 0);
+	assert_link(1, 0, 0);
+	drop();
+}
+
 static uint32_t number_again;
 
 static void numbers_again(const char *function)
@@ -2741,6 +2794,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(made_anew_while_others_repair, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_with_the_same_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_refill_that_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_fails_and_connects_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_can_be_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_repair_reads_what_has_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
