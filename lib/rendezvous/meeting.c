@@ -239,8 +239,8 @@ static int pass_read(struct meeting *m)
 }
 
 /*
- * -ESTALE: a rank that is missing has come to a later roll call instead.  Reads one part at a time,
- * that of the rank that is asked for next.
+ * -ESTALE: a rank that is missing has come to a later roll call instead.  Reads a few parts at a
+ * time, those that lack a rank, in the same turn as the parts of the pass.
  */
 static int missing_went(struct meeting *m)
 {
@@ -253,8 +253,8 @@ static int missing_went(struct meeting *m)
 	ret = beest_tally_start_roll(&roll, &place, 0, NULL, m->call->blob_size, NULL);
 	if (ret < 0)
 		return ret;
-	roll.turn = m->state->turn % m->call->ranks->count / roll.where.part_ranks;
-	ret = beest_tally_read(&roll, &m->pass, 1, beest_meeting_deadline(m->call));
+	roll.turn = m->pass.turn;
+	ret = beest_tally_read(&roll, &m->pass, LATE_PARTS, beest_meeting_deadline(m->call));
 	for (i = 0; i < m->call->ranks->count && ret == 0; i++)
 		if (!beest_tally_is_here(&m->pass, i) && beest_tally_is_here(&roll, i) &&
 		    beest_tally_comes_again(&roll, i, m->call->marks + i * stride))

@@ -795,7 +795,8 @@ int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other,
 	memset(wanted, 0, sizeof(wanted));
 	for (step = 0; step < tally->where.part_count && count < most; step++) {
 		i = (begin + step) % tally->where.part_count;
-		wanted[i] = any || part_lacks(tally, i) || part_lacks(other, i);
+		wanted[i] = any || part_lacks(other, i) ||
+			    (part_lacks(tally, i) && !only_reads(tally));
 		count += wanted[i];
 		tally->turn = i + 1;
 	}

@@ -233,8 +233,8 @@ bool beest_tally_is_last(const struct beest_tally *tally);
 
 /*
  * Reads the part of this rank, and up to @most others in turn, if a rank is missing there, here or
- * in the @other tally of the same ranks.  If none is missing anywhere, what is known may be old:
- * then reads others in any case.
+ * in the @other tally of the same ranks; only there if it only reads.  If none is missing anywhere,
+ * what is known may be old: then reads others in any case.
  */
 int beest_tally_read(struct beest_tally *tally, const struct beest_tally *other, size_t most,
 		     int64_t deadline);

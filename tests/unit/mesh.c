@@ -1840,6 +1840,31 @@ static void one_fails_and_connects_again(void **state)
 	drop();
 }
 
+/* The same of a rank of each part, when all had passed: those who wait at a barrier must repair. */
+static void made_anew_while_others_wait(void **state)
+{
+	static const struct {
+		int size, rank;
+	} rows[] = { { 2, 1 }, { 40, 3 }, { 40, 39 } };
+	size_t i;
+	int k;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		repair_start(rows[i].size, false);
+		repair_replace(0, 0);
+		repair.first = rows[i].rank;
+		repair.newcomers = 1;
+		for (k = 0; k < rows[i].size; k++)
+			repair_member(k)->finds_out = !is_newcomer(k);
+		assert_int_equal(hartebeest_mesh_close(repair_member(rows[i].rank)->mesh), 0);
+		repair_member(rows[i].rank)->repairs = false;
+		repair_go();
+		assert_repaired(1);
+		drop();
+	}
+}
+
 static uint32_t number_again;
 
 static void numbers_again(const char *function)
@@ -2795,6 +2820,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(made_anew_with_the_same_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_refill_that_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_fails_and_connects_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(made_anew_while_others_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_can_be_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_repair_reads_what_has_changed, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
