@@ -635,7 +635,7 @@ int main(void)
 		TEST(a_rank_that_never_comes_is_named),
 	};
 
-	stride = unit_stride();
+	stride = unit_stride(3);
 	clearenv();
 	cache_need();
 	return cmocka_run_group_tests(tests, NULL, NULL);

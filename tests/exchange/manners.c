@@ -813,7 +813,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_drip_within_a_value_can_be_ended),
 	};
 
-	stride = unit_stride();
+	stride = unit_stride(5);
 	clearenv();
 	only = argc > 1 ? argv[1] : NULL;
 	return cmocka_run_group_tests(tests, setup, NULL);

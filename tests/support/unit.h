@@ -53,15 +53,15 @@ static inline char *unit_repeat(char *buffer, char byte, size_t length)
 }
 
 /*
- * The step of an exhaustive loop: 1, or BEEST_TEST_STRIDE where steps are expensive.  The tiers
- * unit and exchange of scripts/check leave out none.  Call it before the test clears its
+ * The step of a long loop: BEEST_TEST_STRIDE, which is 1 where scripts/check --all runs all steps,
+ * or @usual, with which the program takes a few seconds.  Call it before the test clears its
  * environment.
  */
-static inline int unit_stride(void)
+static inline int unit_stride(int usual)
 {
 	const char *text = getenv("BEEST_TEST_STRIDE");
 
-	return text && atoi(text) > 0 ? atoi(text) : 1;
+	return text && atoi(text) > 0 ? atoi(text) : usual;
 }
 
 /* Numbers that are the same in every run, for tests that try many inputs. */

@@ -787,7 +787,7 @@ static void evicted_lists(void **state)
 	(void)state;
 	for (number = 0; number < 3; number++)
 		evict_each(4, number, 1);
-	for (number = 0; number < 7; number++)
+	for (number = 0; number < 7; number += unit_stride(5))
 		evict_each(40, number, 41);
 }
 
@@ -948,7 +948,7 @@ static void scripts_held_up(int size, int64_t duration)
 	hold_for = duration;
 	last.size = size;
 	requests_of_last = 0;
-	for (hold_at = 0; hold_at <= requests_of_last; hold_at += unit_stride()) {
+	for (hold_at = 0; hold_at <= requests_of_last; hold_at += unit_stride(5)) {
 		fake_kv_reset();
 		requests_of_last = 0;
 		memset(rounds_begun, 0, sizeof(rounds_begun));
@@ -1027,7 +1027,7 @@ static void killed_at_any_time(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
-		for (dies_at = 0, passed = false; !passed; dies_at += unit_stride()) {
+		for (dies_at = 0, passed = false; !passed; dies_at += unit_stride(5)) {
 			heir_delay = delays[i];
 			fake_kv_reset();
 			passed = killed_once();
@@ -1045,7 +1045,7 @@ static void killed_at_any_time_polling(void **state)
 	(void)state;
 	for (polling = 1; polling < 4; polling++)
 		for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
-			for (dies_at = 0, passed = false; !passed; dies_at += unit_stride()) {
+			for (dies_at = 0, passed = false; !passed; dies_at += unit_stride(5)) {
 				heir_delay = delays[i];
 				fake_kv_reset();
 				passed = killed_once();
@@ -1221,7 +1221,7 @@ static void killed_while(int64_t (*hold)(const struct beest_kv *))
 {
 	heir_delay = 0;
 	for (hold_at = 0; hold_at < 9; hold_at++)
-		for (dies_at = 0; dies_at < 12; dies_at += unit_stride()) {
+		for (dies_at = 0; dies_at < 12; dies_at += unit_stride(5)) {
 			fake_kv_reset();
 			registry_stage.timeout = 30 * BEEST_SECOND;
 			fake_kv.hold = hold;

@@ -251,6 +251,6 @@ int main(void)
 		cmocka_unit_test_teardown(two_servers, teardown),
 	};
 
-	stride = unit_stride();
+	stride = unit_stride(7);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,7 +310,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_job_at_work, setup, teardown),
 	};
 
-	stride = (uint32_t)unit_stride();
+	stride = (uint32_t)unit_stride(4);
 	if (argc > 1)
 		seeds = (uint32_t)atol(argv[1]);
 	if (argc > 2)

@@ -459,7 +459,7 @@ static void garbage_is_refused(void **state)
 	uint8_t bytes[300];
 	uint32_t seed = 1;
 	size_t size, i;
-	int round, stride = unit_stride();
+	int round, stride = unit_stride(7);
 
 	(void)state;
 	for (round = 0; round < 100000; round += stride) {
@@ -972,7 +972,7 @@ static void hostile_records_do_no_harm(void **state)
 	uint8_t bytes[VECTOR_MAX];
 	uint32_t seed = 2;
 	const struct vector *vector;
-	int round, i, good = 0, stride = unit_stride();
+	int round, i, good = 0, stride = unit_stride(7);
 	size_t size;
 
 	(void)state;

@@ -2250,7 +2250,7 @@ int main(int argc, char **argv)
 	if (!verdicts)
 		abort();
 	secret_make();
-	ret = argc == 2 ? explain(first) : try_all(first, count, argc > 1 ? 1 : unit_stride());
+	ret = argc == 2 ? explain(first) : try_all(first, count, argc > 1 ? 1 : unit_stride(6));
 	unlink(secret_path);
 	return ret;
 }

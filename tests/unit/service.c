@@ -2164,7 +2164,7 @@ int main(void)
 		TEST(a_crowd_and_a_restart),
 	};
 
-	stride = unit_stride();
+	stride = unit_stride(7);
 	crowd_size = CLIENTS / stride;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
