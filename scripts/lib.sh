@@ -1,4 +1,5 @@
-# lib.sh - shared by the scripts that build: packages, build folder, compiler cache, verbs device
+# lib.sh - shared by the scripts that build: packages, build folder, compiler cache, verbs device,
+# and the line that says how far they are
 #
 # Sourced, not run.  Owns the build folders and installs packages; knows nothing of what runs
 # afterwards.  bash 4.2 (CentOS 7) is enough.
@@ -13,8 +14,38 @@ build=${BEEST_BUILD:-$top/build}
 logs=$build/logs
 news=			# "yes" after packages were installed: configure may find more now
 
-say() { printf '== %s\n' "$*"; }
-die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+# A terminal has one line that says how far the work is; a log gets such a line every few seconds.
+if [ -t 1 ]; then erase=$'\033[K' period=1; else erase='' period=8; fi
+
+say() { printf '%s== %s\n' "$erase" "$*"; }
+die() { unwatch; printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# watch COMMAND...: until unwatch, prints now and then what COMMAND prints, which says how far the
+# work is.  Only the main shell does so: what runs in the background has a log.
+watcher=
+watch() {
+	local start=$SECONDS
+	[ $BASHPID = $$ ] || return 0
+	unwatch
+	{
+		local last=$SECONDS end='\n'
+		[ -z "$erase" ] || end='\r'
+		while sleep 1 >/dev/null && kill -0 $$; do
+			[ $((SECONDS - last)) -ge $period ] || continue
+			last=$SECONDS
+			printf "%s-- %s, %d s$end" "$erase" "$("$@")" $((last - start))
+		done
+	} 2>/dev/null &
+	watcher=$!
+}
+
+unwatch() {
+	[ $BASHPID = $$ ] && [ -n "$watcher" ] || return 0
+	kill "$watcher" 2>/dev/null || :
+	wait "$watcher" 2>/dev/null || :
+	watcher=
+	printf %s "$erase"
+}
 
 # configure would refuse these paths, but only after minutes of installing packages.
 for path in "$top" "$build"; do
@@ -33,14 +64,38 @@ as_root() {
 }
 
 # quietly NAME COMMAND...: writes the output of COMMAND to $logs/NAME.log; if COMMAND fails, shows
-# the last lines and exits
+# the last lines and exits.  Meanwhile, $state prints how far it is, by default NAME.
 quietly() {
 	local log=$logs/$1.log
-	shift
 	mkdir -p "$logs"
-	"$@" >"$log" 2>&1 </dev/null && return 0
+	watch ${state:-echo "$1"}
+	shift
+	if "$@" >"$log" 2>&1 </dev/null; then
+		unwatch
+		return 0
+	fi
+	unwatch
 	tail -n 60 "$log" >&2
 	die "failed: $* (full output: $log)"
+}
+
+# count_lines PATTERN FILE: prints how many lines match, 0 without the file
+count_lines() {
+	grep -cE "$1" "$2" 2>/dev/null || [ -e "$2" ] || echo 0
+}
+
+# make_counting NAME FOLDER [argument...]: runs make, whose silent rules print a line for each file
+# that they make.  "make -n" counts these beforehand.
+make_counting() {
+	local name=$1 folder=$2 files state
+	shift 2
+	files=$(make -n -C "$folder" "$@" 2>/dev/null | grep -cE 'echo "  [A-Z]+ +"' || :)
+	state="files_built $logs/$name.log $files"
+	quietly "$name" make -C "$folder" -j"$(getconf _NPROCESSORS_ONLN)" "$@"
+}
+
+files_built() {
+	echo "building $(count_lines '^  [A-Z]+ ' "$1") of $2 files"
 }
 
 # packages_of COLUMN PURPOSE...: prints the packages of these purposes in scripts/packages; column 2
@@ -75,6 +130,18 @@ apt_get() {
 	done
 }
 
+# Prints how far "apt-get install" is, by its own count.
+apt_state() {
+	local log=$logs/apt-install.log count
+	count=$(sed -n 's/.*upgraded, \([0-9]*\) newly installed.*/\1/p' "$log" 2>/dev/null)
+	if [ -n "$count" ]; then
+		echo "installing $count packages: $(count_lines '^Unpacking ' "$log") unpacked," \
+			"$(count_lines '^Setting up ' "$log") set up"
+	else
+		echo "looking for packages"
+	fi
+}
+
 # Programs start the servers that they need.  Packages of daemons would start them now (memcached on
 # port 11211, munge, slurmd) and at each boot.
 apt_install_quietly() (
@@ -94,8 +161,11 @@ apt_install() {
 	[ -n "$missing" ] || return 0
 	say "installing:" $missing
 	news=yes
+	rm -f "$logs/apt-install.log"
+	watch apt_state
 	apt_get update
 	apt_install_quietly $missing
+	unwatch
 }
 
 # prepare PURPOSE...: installs the packages of these purposes that are missing
@@ -133,6 +203,11 @@ is_configured() {
 		[ -z "$news" ] && [ "$(cat "$1/configured" 2>/dev/null)" = "$2" ]
 }
 
+configure_in() (
+	cd "$1"
+	"$top/configure" "${@:2}"
+)
+
 # build_in FOLDER [configure argument...]: configures FOLDER if needed, and makes $goals, by default
 # all
 build_in() {
@@ -148,8 +223,8 @@ build_in() {
 	[ ! -w "$top" ] || "$top/scripts/make-lists"
 	mkdir -p "$folder"
 	if ! is_configured "$folder" "$*"; then
-		(cd "$folder" && quietly "configure-${folder##*/}" "$top/configure" "$@")
+		quietly "configure-${folder##*/}" configure_in "$folder" "$@"
 		echo "$*" >"$folder/configured"
 	fi
-	quietly "make-${folder##*/}" make -C "$folder" -j "$(getconf _NPROCESSORS_ONLN)" ${goals:-all}
+	make_counting "make-${folder##*/}" "$folder" ${goals:-all}
 }
