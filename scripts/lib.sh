@@ -85,11 +85,13 @@ count_lines() {
 }
 
 # make_counting NAME FOLDER [argument...]: runs make, whose silent rules print a line for each file
-# that they make.  "make -n" counts these beforehand.
+# that they make.  "make -n" names these beforehand, some several times, and would take config.h for
+# changed.
 make_counting() {
 	local name=$1 folder=$2 files state
 	shift 2
-	files=$(make -n -C "$folder" "$@" 2>/dev/null | grep -cE 'echo "  [A-Z]+ +"' || :)
+	files=$(make -n -o config.h AM_MAKEFLAGS="-o config.h" -C "$folder" "$@" 2>/dev/null |
+		sed -n 's/^echo "  [A-Z]*  *" \([^;]*\);.*/\1/p' | sort -u | wc -l)
 	state="files_built $logs/$name.log $files"
 	quietly "$name" make -C "$folder" -j"$(getconf _NPROCESSORS_ONLN)" "$@"
 }
