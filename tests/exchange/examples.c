@@ -11,12 +11,15 @@
 
 static void message(void **state)
 {
+	const struct program program = {
+		"message", 2, .says = { "rank # of 2: 1.5 2.5 3.5\n" },
+	};
+
 	(void)state;
 #ifndef HAVE_FORTRAN
 	skip();
 #endif
-	program_run("examples/message", "rank 0 of 2: 1.5 2.5 3.5\n",
-		    "rank 1 of 2: 1.5 2.5 3.5\n");
+	program_run("exchange/examples", &program);
 }
 
 /* The library's sentence, not one that follows from the negative errno. */
