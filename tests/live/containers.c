@@ -63,7 +63,7 @@ static const struct surrounding {
 	},
 	{
 		.name = "the first port has no IPv4 address",
-		.begin = "ip address del 10.9.0.1/24 dev v0",
+		.begin = "ip -4 address flush dev v0",
 		.command = "exec $0 info",
 		.end = "ip address add 10.9.0.1/24 dev v0",
 		.says = { "  OK    chosen        port rxe1:1", "  --    passed over   port "
