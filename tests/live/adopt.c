@@ -102,7 +102,7 @@ static void completes(struct hartebeest_context *hb, uint64_t wr_id)
 	char text[512];
 	struct ibv_wc wc;
 
-	EXPECT(hartebeest_poll_until(own.cq, 1, &wc, hartebeest_clock() + LIVE_PATIENCE) == 1);
+	live_await(own.cq, &wc);
 	EXPECT(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
 	if (wc.status != IBV_WC_SUCCESS)
 		fprintf(stderr, "%s\n", text);

@@ -244,14 +244,11 @@ static void no_server_is_left(void)
 {
 	char pattern[128];
 	glob_t found;
-	int tries, ret = 0;
+	int ret;
 
 	snprintf(pattern, sizeof(pattern), "%s/hartebeest-*", folder);
-	for (tries = 0; tries < 12000 && ret == 0; tries++) {
-		ret = glob(pattern, 0, NULL, &found);
-		if (ret == 0)
-			globfree(&found), pause_ms(10);
-	}
+	while ((ret = glob(pattern, 0, NULL, &found)) == 0)
+		globfree(&found), pause_ms(20);
 	assert_int_equal(ret, GLOB_NOMATCH);
 }
 
@@ -354,10 +351,17 @@ static void a_bring_up_interrupted(void **state)
 
 /* -------------------------------------------------------------- beside --- */
 
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
+}
+
 /* Runs the client again until the server listens. */
 static void beside(const char *program, const char *const *server, const char *const *client)
 {
-	int i, tries = 0;
+	int i;
 
 	if (access(program, X_OK) != 0) {
 		print_message("%s is not installed\n", program);
@@ -367,7 +371,7 @@ static void beside(const char *program, const char *const *server, const char *c
 		other.words[i] = server[i];
 	other.words[i] = NULL;
 	talk_begin(&other);
-	while (talk_words(&talk, client) != 0 && tries++ < 100)
+	while (talk_words(&talk, client) != 0 && !has_ended(other.pid))
 		pause_ms(100);
 	talk_end(&other);
 	printf("%s\n%s", program, talk.out);

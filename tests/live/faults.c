@@ -136,8 +136,7 @@ static void expect_refusal(struct live *live, const struct refused *refused)
 	struct ibv_wc wc;
 	char text[768];
 
-	EXPECT(hartebeest_poll_until(live->cq, 1, &wc, hartebeest_clock() +
-				     LIVE_PATIENCE) == 1);
+	live_await(live->cq, &wc);
 	EXPECT(wc.status == refused->status);
 	EXPECT(wc.wr_id == 51);
 	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) >= 0);

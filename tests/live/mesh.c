@@ -59,8 +59,7 @@ static void complete(struct node *node, uint64_t wr_id)
 {
 	struct ibv_wc wc;
 
-	EXPECT(hartebeest_poll_until(hartebeest_mesh_cq(node->mesh), 1, &wc,
-				     hartebeest_clock() + LIVE_PATIENCE) == 1);
+	live_await(hartebeest_mesh_cq(node->mesh), &wc);
 	EXPECT(wc.status == IBV_WC_SUCCESS);
 	EXPECT(wc.wr_id == wr_id);
 }

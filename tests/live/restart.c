@@ -22,8 +22,7 @@ static void write_there(struct live *live, uint32_t rkey, struct ibv_wc *wc)
 	EXPECT(hartebeest_post_write(live->qp, live->mr->addr, SIZE, live->mr->lkey,
 				     live->there.address + LIVE_BUFFER / 4, rkey, 43,
 				     IBV_SEND_SIGNALED) == 0);
-	EXPECT(hartebeest_poll_until(live->cq, 1, wc, hartebeest_clock() +
-				     LIVE_PATIENCE) == 1);
+	live_await(live->cq, wc);
 }
 
 /* ------------------------------------------------------------ leftovers --- */

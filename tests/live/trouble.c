@@ -146,8 +146,7 @@ static void write_in_vain(struct live *live, const char *told)
 		EXPECT(hartebeest_post_write(live->qp, live->mr->addr, PIECE, live->mr->lkey,
 					     live->there.address + WRITTEN, live->there.rkey, 43,
 					     IBV_SEND_SIGNALED) == 0);
-		EXPECT(hartebeest_poll_until(live->cq, 1, &wc, hartebeest_clock() +
-					     LIVE_PATIENCE) == 1);
+		live_await(live->cq, &wc);
 	} while (wc.status == IBV_WC_SUCCESS);
 	EXPECT(hartebeest_completion_text(live->hb, &wc, text, sizeof(text)) >= 0);
 	EXPECT(strstr(text, told) != NULL);

@@ -13,7 +13,6 @@
 #include "tests/support/ranks.h"
 
 #define LIVE_BUFFER 65536
-#define LIVE_PATIENCE INT64_C(60000000000)	/* ns; for what must come */
 #define LIVE_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 		     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -43,7 +42,13 @@ void live_talk(struct live *live);
 void live_connect(struct live *live);
 void live_close(struct live *live);
 
-/* The next completion, within a minute; it must be a success with this wr_id. */
+/*
+ * The next completion.  Sleeps between looks, so that the other rank has the processor, and has no
+ * limit: a rank that waits for one that failed is killed.
+ */
+void live_await(struct ibv_cq *cq, struct ibv_wc *wc);
+
+/* The same; it must be a success with this wr_id. */
 void live_complete(struct live *live, uint64_t wr_id, struct ibv_wc *wc);
 
 /* The state of the queue pair according to the device. */

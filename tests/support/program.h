@@ -15,7 +15,7 @@ struct program {
 	int ranks;
 	/*
 	 * What the output of each rank must contain; the second is for all ranks but 0, NULL: as
-	 * for rank 0.  '#' is the rank, '@' each other rank in turn, and '*' any text.
+	 * for rank 0.  '#' is the rank, and '@' each other rank in turn.
 	 */
 	const char *says[2];
 	const char *arguments[2][2];	/* of the same ranks; NULL: none, or no more */
@@ -27,5 +27,11 @@ struct program {
  * print what they must; or, if the failure is known, if they do.  @test names the test program.
  */
 void program_run(const char *test, const struct program *program);
+
+/*
+ * Does @text contain @says, with @rank in place of each '#', @other in place of each '@', and any
+ * text in place of each '*'?
+ */
+bool program_says(const char *text, const char *says, int rank, int other);
 
 #endif

@@ -14,8 +14,6 @@
 #include "tests/support/pause.h"
 #include "tests/support/ranks.h"
 
-#define LIMIT_MS 600000
-
 void ranks_fail(const char *condition, const char *file, int line)
 {
 	fprintf(stderr, "%s:%d: rank %s: not true: %s\n  hartebeest_error: %s\n", file, line,
@@ -81,6 +79,7 @@ static void set_environment(const struct ranks *ranks, int rank)
 	snprintf(text, sizeof(text), "0-%d", ranks->count - 1);
 	setenv("HARTEBEEST_PARTICIPANTS", text, 1);
 	setenv("HARTEBEEST_EXC_IP_PORT", ranks->server, 1);
+	setenv("HARTEBEEST_TIMEOUT", RANKS_PATIENCE, 1);
 	if (ranks->job)
 		setenv("HARTEBEEST_JOB", ranks->job, 1);
 	port = ranks_port(rank);
@@ -117,29 +116,33 @@ static bool ended_well(pid_t *pid, int options)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static void end_all(const pid_t *pids, int count)
+{
+	int rank;
+
+	for (rank = 0; rank < count; rank++)
+		if (pids[rank] > 0)
+			kill(pids[rank], SIGKILL);
+}
+
 int ranks_run(const struct ranks *ranks, int (*function)(int rank, void *data), void *data)
 {
 	pid_t pids[RANKS_MAX];
-	int rank, left = ranks->count, waited, well = 0;
+	int rank, left, well = 0;
 
 	fflush(NULL);			/* or the children print it again */
 	for (rank = 0; rank < ranks->count; rank++)
 		pids[rank] = start(ranks, rank, function, data);
 
-	for (waited = 0; left && waited < LIMIT_MS; waited += 5) {
+	do {
 		for (rank = left = 0; rank < ranks->count; rank++) {
 			well += ended_well(&pids[rank], WNOHANG);
 			left += pids[rank] > 0;
 		}
-		pause_ms(5);
-	}
-
-	for (rank = 0; rank < ranks->count; rank++) {
-		if (pids[rank] <= 0)
-			continue;
-		fprintf(stderr, "rank %d did not end within %d s\n", rank, LIMIT_MS / 1000);
-		kill(pids[rank], SIGKILL);
-		ended_well(&pids[rank], 0);
-	}
+		if (well + left < ranks->count)
+			end_all(pids, ranks->count);
+		if (left)
+			pause_ms(5);
+	} while (left);
 	return ranks->count - well;
 }

@@ -2,7 +2,7 @@
 /*
  * ranks.h - processes as the ranks of one job
  *
- * Owns forking, the environment of each rank, and waiting with a deadline.  Knows nothing of
+ * Owns forking, the environment of each rank, and waiting as long as they work.  Knows nothing of
  * what the ranks do.
  */
 #ifndef RANKS_H
@@ -13,6 +13,7 @@
 #include "hartebeest.h"
 
 #define RANKS_MAX 64
+#define RANKS_PATIENCE "1h"	/* the limit of each rank's waits, which no slow machine reaches */
 
 struct ranks {
 	int count;
@@ -24,7 +25,8 @@ struct ranks {
 /*
  * Forks @ranks->count children and runs @function in each, with HARTEBEEST_NID and so on in its
  * environment, each on its own port if there are enough.  A rank succeeds by returning 0.  Returns
- * how many did not; after ten minutes, the rest is killed and counted, too.
+ * how many did not.  After a failure, the others would wait for that rank in vain, so they are
+ * killed and counted, too.
  */
 int ranks_run(const struct ranks *ranks, int (*function)(int rank, void *data), void *data);
 

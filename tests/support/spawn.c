@@ -11,13 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/ended.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/ranks.h"
 #include "tests/support/spawn.h"
 #include "tests/support/unit.h"
 
-#define PATIENCE_MS 120000
 #define WORDS 700
 #define SPAWNS 32		/* at a time */
 
@@ -30,9 +30,12 @@ static struct spawn {
 	char text[65536];
 } spawns[SPAWNS];
 
+static void print_all(void);
+
 int spawn_setup(void **state)
 {
 	(void)state;
+	ended_prints(print_all);
 	cache = cache_start(NULL);
 	return 0;
 }
@@ -55,7 +58,7 @@ static void set_environment(int rank)
 
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
 	setenv("HARTEBEEST_JOB", "spawn", 1);
-	setenv("HARTEBEEST_TIMEOUT", "120s", 1);
+	setenv("HARTEBEEST_TIMEOUT", RANKS_PATIENCE, 1);
 	setenv("HARTEBEEST_DEVICE", port ? port : ranks_port(0), 0);
 	if (rank < 0)
 		return;
@@ -121,17 +124,27 @@ static void print_all(void)
 		print_error("program %d printed:\n%s", i, spawn_printed(&spawns[i % SPAWNS]));
 }
 
+/* Leaves the process to be waited for. */
+static bool has_ended(const struct spawn *spawn)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)spawn->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+	       info.si_pid != 0;
+}
+
 void spawn_await(struct spawn *spawn, const char *words, size_t count)
 {
-	int waited;
+	bool ended = false;
 
-	for (waited = 0; spawn_lines(spawn, words) < count; waited += 20) {
-		if (waited > PATIENCE_MS) {
+	while (spawn_lines(spawn, words) < count) {
+		if (ended) {
 			print_error("%zu times '%s' expected\n", count, words);
 			print_all();
 			fail();
 		}
 		pause_ms(20);
+		ended = has_ended(spawn);
 	}
 }
 
@@ -146,13 +159,9 @@ void spawn_end(struct spawn *spawn, int signal_number)
 
 void spawn_ends_well(struct spawn *spawn)
 {
-	int status = 0, waited;
+	int status = 0;
 
-	for (waited = 0; waitpid(spawn->pid, &status, WNOHANG) == 0; waited += 20) {
-		if (waited > PATIENCE_MS)
-			kill(spawn->pid, SIGKILL);
-		pause_ms(20);
-	}
+	waitpid(spawn->pid, &status, 0);
 	if (status)
 		print_all();
 	assert_int_equal(status, 0);

@@ -26,7 +26,7 @@ struct spawn *spawn_start(const char *path, int rank, const char *const *words);
 const char *spawn_printed(struct spawn *spawn);
 size_t spawn_lines(struct spawn *spawn, const char *words);
 
-/* Waits until it has printed @words @count times; fails after two minutes. */
+/* Waits until it has printed @words @count times; fails if it ends before. */
 void spawn_await(struct spawn *spawn, const char *words, size_t count);
 
 /* Ends it by a signal. */

@@ -14,11 +14,14 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "tests/support/ended.h"
 #include "tests/support/talk.h"
 #include "tests/support/timer.h"
 #include "tests/support/unit.h"
 
-#define PATIENCE_MS 120000
+#define TALKS 8			/* at a time */
+
+static const struct talk *talks[TALKS];
 
 /* Does not return. */
 static void run(const struct talk *talk)
@@ -111,6 +114,8 @@ static bool take(struct talk *talk, int stream)
 		talk->fd[stream] = -1;
 		return false;
 	}
+	if (talk->passed_on && write(STDERR_FILENO, to + *used, (size_t)got) < 0)
+		return false;
 	*used += (size_t)got;
 	to[*used] = '\0';
 	return true;
@@ -127,17 +132,42 @@ static bool listen_on(struct talk *talk)
 
 	if (talk->fd[0] < 0 && talk->fd[1] < 0)
 		return false;
-	ready = poll(polled, 2, PATIENCE_MS);
-	if (ready == 0)
-		fail_msg("the command says nothing for 2 min after: %s", talk->out);
+	ready = poll(polled, 2, -1);
 	for (i = 0; ready > 0 && i < 2; i++)
 		if (polled[i].fd >= 0 && polled[i].revents)
 			take(talk, i);
 	return true;
 }
 
+/* ---------------------------------------------------- begin, wait, end --- */
+
+static void print_all(void)
+{
+	int i;
+
+	for (i = 0; i < TALKS; i++)
+		if (talks[i])
+			print_error("'%s %s' had said:\n%s%s", talks[i]->words[0],
+				    talks[i]->words[1] ? talks[i]->words[1] : "", talks[i]->out,
+				    talks[i]->err);
+}
+
+static void note(const struct talk *talk, const struct talk *now)
+{
+	int i;
+
+	for (i = 0; i < TALKS; i++)
+		if (talks[i] == talk)
+			break;
+	if (i < TALKS)
+		talks[i] = now;
+}
+
 void talk_begin(struct talk *talk)
 {
+	ended_prints(print_all);
+	note(talk, NULL);
+	note(NULL, talk);
 	fflush(stdout), fflush(stderr);
 	talk->out[0] = talk->err[0] = '\0';
 	talk->used[0] = talk->used[1] = 0;
@@ -169,6 +199,7 @@ void talk_end(struct talk *talk)
 	while (listen_on(talk))
 		;
 	assert_int_equal(waitpid(talk->pid, &status, 0), talk->pid);
+	note(talk, NULL);
 	talk->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -20,6 +20,7 @@ struct talk {
 	const char *input;			/* standard input; NULL: none */
 	bool terminal;				/* all streams are one pseudo terminal */
 	int columns;				/* of the terminal; 0: 80 */
+	bool passed_on;				/* all output, as it arrives, to standard error */
 	/* out */
 	int status;				/* exit status, or 128 + the signal */
 	char out[TALK_SIZE], err[TALK_SIZE];	/* on a terminal, all is in out */
@@ -32,7 +33,10 @@ struct talk {
 /* Starts the command; fails the test if that is impossible. */
 void talk_begin(struct talk *talk);
 
-/* Waits until standard output contains @text; fails the test if the command ends before. */
+/*
+ * Waits until standard output contains @text; fails the test if the command ends before.  No wait
+ * has a limit: a test that is ended as hung prints what its commands have said.
+ */
 void talk_until(struct talk *talk, const char *text);
 
 /* Types @text at its terminal. */
