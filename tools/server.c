@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +25,10 @@
 
 #define PATIENCE (60 * BEEST_SECOND)
 
-/* In TMPDIR.  memcached writes the file with its port once it listens there. */
+/*
+ * Below a folder that choose_folder() finds.  memcached writes the file with its port once it
+ * listens there.
+ */
 #define FOLDER "/hartebeest-XXXXXX"
 #define SOCKET "/memcached"
 #define PORT_FILE "/port"
@@ -85,28 +87,38 @@ static bool changes_user(const struct server *server)
 	return !geteuid() && server->address;
 }
 
+static int become_harmless(void)
+{
+	const struct passwd *user = getpwnam(HARMLESS_USER);
+
+	if (!user)
+		return -ENOENT;
+	/* In a container, a process that has no other groups may be refused this. */
+	return (setgroups(0, NULL) == 0 || errno == EPERM) && setgid(user->pw_gid) == 0 &&
+	       setuid(user->pw_uid) == 0 ? 0 : -errno;
+}
+
 /*
  * Runs in the server's process.  memcached's own -u would clear the signal of parent_end_with(), as
  * each change of the user does.  Another user than root cannot raise the limit of files.
  */
 static void change_user(const struct server *server)
 {
-	const struct passwd *user = getpwnam(HARMLESS_USER);
 	rlim_t needed = (rlim_t)server->connections + SERVER_SPARE_FILES;
 	struct rlimit limit;
+	int ret;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_max = BEEST_MAX(limit.rlim_max, needed);
 	setrlimit(RLIMIT_NOFILE, &limit);
-	/* In a container, a process that has no other groups may be refused this. */
-	if (user && (setgroups(0, NULL) == 0 || errno == EPERM) && setgid(user->pw_gid) == 0 &&
-	    setuid(user->pw_uid) == 0)
+	ret = become_harmless();
+	if (ret == 0)
 		return;
-	if (user && errno == EINVAL)
+	if (ret == -EINVAL)
 		dprintf(STDERR_FILENO, "there is no such user in this user name space\n");
 	else
-		dprintf(STDERR_FILENO, user ? "its process cannot change to this user: %s\n" :
-			"there is no such user\n", strerror(errno));
+		dprintf(STDERR_FILENO, ret == -ENOENT ? "there is no such user\n" :
+			"its process cannot change to this user: %s\n", strerror(-ret));
 	_exit(1);
 }
 
@@ -136,6 +148,116 @@ static void run_memcached(const struct server *server)
 		_exit(NOT_THERE);
 	dprintf(STDERR_FILENO, "none in PATH can be executed: %s\n", strerror(errno));
 	_exit(1);
+}
+
+/* --------------------------------------------------------------- folder --- */
+
+static void remove_folder(const struct server *server)
+{
+	static const char *const files[] = { SOCKET, PORT_FILE, PORT_FILE ".lck" };
+	char path[sizeof(server->folder) + 16];
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(files); i++) {
+		snprintf(path, sizeof(path), "%s%s", server->folder, files[i]);
+		unlink(path);
+	}
+	rmdir(server->folder);
+}
+
+/*
+ * Only memcached of another user than root needs it: it could not write its port otherwise.
+ * EINVAL: this user name space has no such user.  change_user() finds that, too, and says so.
+ */
+static int give_folder(const struct server *server)
+{
+	const struct passwd *user = changes_user(server) ? getpwnam(HARMLESS_USER) : NULL;
+
+	return user && chown(server->folder, user->pw_uid, user->pw_gid) < 0 && errno != EINVAL ?
+	       -errno : 0;
+}
+
+/* Runs in a process of its own, as the user of memcached.  Returns 0 or a positive errno. */
+static int make_file(const struct server *server)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s" SOCKET, server->folder);
+	if (!server->address) {
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		return bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
+	}
+	fd = open(address.sun_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd < 0 || write(fd, "\n", 1) < 0 || close(fd) < 0 ? errno : 0;
+}
+
+/*
+ * memcached that cannot write its port listens all the same, and says nothing that a program could
+ * rely on.  So its user first tries to make such a file.
+ */
+static int try_folder(const struct server *server)
+{
+	char path[sizeof(server->folder) + sizeof(SOCKET)];
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		_exit(changes_user(server) && become_harmless() < 0 ? 0 : make_file(server));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	snprintf(path, sizeof(path), "%s" SOCKET, server->folder);
+	unlink(path);
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+static int make_folder(struct server *server, const char *place)
+{
+	size_t size = sizeof(server->folder);
+	int ret;
+
+	if (snprintf(server->folder, size, "%s" FOLDER, place) >= (int)size)
+		return -ENAMETOOLONG;
+	if (!mkdtemp(server->folder))
+		return -errno;
+	ret = give_folder(server);
+	if (ret == 0)
+		ret = try_folder(server);
+	if (ret < 0)
+		rmdir(server->folder);
+	return ret;
+}
+
+/*
+ * TMPDIR may be too long for the path of a socket, or closed to the user of memcached.  @why gets
+ * what keeps memcached out of each place, if it can use none.
+ */
+static int choose_folder(struct server *server, struct beest_text *why)
+{
+	const char *const places[] = {
+		getenv("TMPDIR"), "/tmp", getenv("XDG_RUNTIME_DIR"), "/dev/shm",
+	};
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < BEEST_COUNT(places); i++) {
+		if (!places[i] || places[i][0] != '/')
+			continue;
+		ret = make_folder(server, places[i]);
+		if (ret == 0)
+			break;
+		beest_text_item(why, "%s: %s", places[i], strerror(-ret));
+	}
+	if (ret == 0 && !server->address)
+		snprintf(server->name, sizeof(server->name), "%s" SOCKET, server->folder);
+	if (ret < 0) {
+		server->folder[0] = '\0';
+		beest_text_item(why, "name in TMPDIR a folder in which %s can make files",
+				changes_user(server) ? "user " HARMLESS_USER : "this user");
+	}
+	return ret;
 }
 
 /* ---------------------------------------------------------------- guard --- */
@@ -177,19 +299,6 @@ static int guard_wait(const struct server *server, pid_t pid, int owner)
 	return 0;
 }
 
-static void remove_folder(const struct server *server)
-{
-	static const char *const files[] = { SOCKET, PORT_FILE, PORT_FILE ".lck" };
-	char path[sizeof(server->folder) + 16];
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(files); i++) {
-		snprintf(path, sizeof(path), "%s%s", server->folder, files[i]);
-		unlink(path);
-	}
-	rmdir(server->folder);
-}
-
 /* Runs in the guard's process, with all signals blocked.  Does not return. */
 static void guard(const struct server *server, int owner, const sigset_t *unblocked)
 {
@@ -217,30 +326,10 @@ static void guard(const struct server *server, int owner, const sigset_t *unbloc
 }
 
 /*
- * Only memcached of another user than root needs it: it could not write its port otherwise.
- * EINVAL: this user name space has no such user.  change_user() finds that, too, and says so.
+ * Blocks signals from before the folder is made until the guard that removes it runs.  @why: see
+ * choose_folder().
  */
-static int give_folder(const struct server *server)
-{
-	const struct passwd *user = changes_user(server) ? getpwnam(HARMLESS_USER) : NULL;
-
-	return user && chown(server->folder, user->pw_uid, user->pw_gid) < 0 && errno != EINVAL ?
-	       -errno : 0;
-}
-
-static int make_folder(struct server *server)
-{
-	if (!mkdtemp(server->folder)) {
-		server->folder[0] = '\0';
-		return -errno;
-	}
-	if (!server->address)
-		snprintf(server->name, sizeof(server->name), "%s" SOCKET, server->folder);
-	return give_folder(server);
-}
-
-/* Blocks signals from before the folder is made until the guard that removes it runs. */
-static int start_guard(struct server *server)
+static int start_guard(struct server *server, struct beest_text *why)
 {
 	int ends[2], ret;
 	sigset_t all, unblocked;
@@ -250,7 +339,7 @@ static int start_guard(struct server *server)
 		return -errno;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &unblocked);
-	ret = make_folder(server);
+	ret = choose_folder(server, why);
 	if (ret == 0) {
 		server->pid = fork();
 		if (server->pid == 0) {
@@ -376,27 +465,9 @@ static int try_address(const struct server *server)
 	return ret;
 }
 
-/*
- * TMPDIR may be too long for the path of a socket, or closed to the user of memcached: then the
- * folder is in /tmp.
- */
-static const char *temporary_folder(const struct server *server)
-{
-	const char *temporary = getenv("TMPDIR");
-	struct stat status;
-
-	if (!temporary || !*temporary ||
-	    strlen(temporary) + strlen(FOLDER) >= sizeof(server->folder))
-		return "/tmp";
-	if (changes_user(server) &&
-	    (stat(temporary, &status) < 0 || !(status.st_mode & S_IXOTH)))
-		return "/tmp";
-	return temporary;
-}
-
 int server_start(struct out *out, struct server *server)
 {
-	const char *temporary = temporary_folder(server);
+	struct beest_text why = BEEST_TEXT(1000);
 	int ret = server->address ? try_address(server) : 0;
 
 	server->pid = 0;
@@ -407,11 +478,10 @@ int server_start(struct out *out, struct server *server)
 			  server->port ? "port" : "listen");
 		return STATUS_FAILED;
 	}
-	snprintf(server->folder, sizeof(server->folder), "%s" FOLDER, temporary);
-	ret = start_guard(server);
+	ret = start_guard(server, &why);
 	if (ret < 0) {
-		out_error(out, "no private memcached in %s: %s; name another folder in TMPDIR%s",
-			  temporary, strerror(-ret), other_server(server));
+		out_error(out, "no private memcached: %s%s", why.used ? why.buffer : strerror(-ret),
+			  other_server(server));
 		server->pid = 0;
 		server->folder[0] = '\0';
 		return STATUS_FAILED;

@@ -559,6 +559,25 @@ static void a_script_that_is_interrupted(void **state)
 	nothing_is_left_soon();
 }
 
+/* In a name space in which /tmp and /dev/shm cannot be written. */
+static void no_folder_for_the_server(void **state)
+{
+#define READ_ONLY "for i in /tmp /dev/shm; do mount --rbind $i $i && " \
+	"mount -o remount,bind,ro $i || exit 1; done; "
+
+	(void)state;
+	unsetenv("XDG_RUNTIME_DIR");
+	setenv("TMPDIR", "/nonexistent", 1);
+	if (TALK(&talk, "/usr/bin/unshare", "-rm", "sh", "-c", READ_ONLY) != 0)
+		skip();
+	assert_int_equal(TALK(&talk, "/usr/bin/unshare", "-rm", "sh", "-c", READ_ONLY
+			      "exec $0 run -n 2 true", tool), 1);
+	COMPLAINS("hartebeest run: no private memcached: /nonexistent: No such file or directory; "
+		  "/tmp: Read-only file system; /dev/shm: Read-only file system; name in TMPDIR a "
+		  "folder in which this user can make files, or name a server in "
+		  "HARTEBEEST_EXC_IP_PORT\n");
+}
+
 static void wrong_ways_to_run(void **state)
 {
 	(void)state;
@@ -578,10 +597,6 @@ static void wrong_ways_to_run(void **state)
 	COMPLAINS("there is no memcached in PATH: install the package memcached, or name a server "
 		  "in HARTEBEEST_EXC_IP_PORT");
 	setenv("PATH", SYSTEM_PATH, 1);
-	setenv("TMPDIR", "/nonexistent", 1);
-	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
-	COMPLAINS("no private memcached in /nonexistent: No such file or directory; name another "
-		  "folder in TMPDIR, or name a server in HARTEBEEST_EXC_IP_PORT");
 	setenv("HARTEBEEST_TIMEOUT", "soon", 1);
 	assert_int_equal(RUN("run", "-n", "2", "/bin/true"), 1);
 	COMPLAINS("HARTEBEEST_TIMEOUT");
@@ -1504,6 +1519,7 @@ int main(int argc, char **argv)
 		ALONE(lines_of_a_large_pipe),
 		ALONE(interrupted_at_the_terminal),
 		ALONE(a_script_that_is_interrupted),
+		ALONE(no_folder_for_the_server),
 		ALONE(wrong_ways_to_run),
 		BESIDE(messages),
 		BESIDE(messages_with_a_life),

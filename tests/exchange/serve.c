@@ -672,6 +672,31 @@ static void a_user_that_is_not_mapped(void **state)
 	nothing_is_left();
 }
 
+static void serves_elsewhere(const char *temporary)
+{
+	setenv("TMPDIR", temporary, 1);
+	assert_int_equal(RUN(SERVE, "true"), 0);
+	assert_int_equal(RUN("run", "-n1", "--", "sh", "-c", "echo $HARTEBEEST_EXC_IP_PORT"), 0);
+	SAYS("0: /");
+}
+
+/* TMPDIR does not serve.  If no other folder does, that of XDG_RUNTIME_DIR does. */
+static void another_folder(void **state)
+{
+#define DOTS "/././././././././././././././."
+
+	(void)state;
+	assert_int_equal(mkdir(file("closed"), 0700), 0);
+	assert_int_equal(mkdir(file("closed/open"), 0777), 0);
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+	serves_elsewhere(file("closed/open"));
+	serves_elsewhere(file("none"));
+	serves_elsewhere(file(DOTS DOTS DOTS DOTS DOTS));
+	serves_elsewhere(".");
+	rmdir(file("closed/open")), rmdir(file("closed"));
+	nothing_is_left();
+}
+
 static void without_memcached(void **state)
 {
 	(void)state;
@@ -745,6 +770,7 @@ int main(void)
 		cmocka_unit_test_setup(a_port_that_is_taken, setup),
 		cmocka_unit_test_setup(few_descriptors, setup),
 		cmocka_unit_test_setup(a_user_that_is_not_mapped, setup),
+		cmocka_unit_test_setup(another_folder, setup),
 		cmocka_unit_test_setup(without_memcached, setup),
 		cmocka_unit_test_setup(a_memcached_that_does_not_start, setup),
 		cmocka_unit_test_setup(one_within_the_other, setup),
