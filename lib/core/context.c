@@ -18,14 +18,10 @@
 #include "lib/rendezvous/store.h"
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
+#include "lib/settings/sysfile.h"
 #include "lib/verbs/pd.h"
 #include "lib/verbs/selection.h"
 #include "lib/verbs/srq.h"
-
-/* Set by configure.  The only settings file that is read without being named. */
-#ifndef BEEST_SYSTEM_FILE
-#error "BEEST_SYSTEM_FILE is to be defined as SYSCONFDIR/hartebeest.json"
-#endif
 
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
@@ -62,7 +58,7 @@ static int read_settings(struct hartebeest_context *hb, const char *const *defau
 	const struct beest_options *options = &hb->options;
 	int ret;
 
-	ret = beest_options_load(&hb->options, defaults, BEEST_SYSTEM_FILE, arguments);
+	ret = beest_options_load(&hb->options, defaults, beest_sysfile_path, arguments);
 	if (!hb->log.write)
 		hb->log.level = (int)options->log_level;
 	if (ret == 0)
