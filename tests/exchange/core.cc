@@ -15,6 +15,7 @@ extern "C" {
 #include "tests/support/fake-verbs.h"
 #include "tests/support/memcached.h"
 #include "tests/support/ranks.h"
+#include "tests/support/surroundings.h"
 }
 
 #define CORE HARTEBEEST_CORE_HDL

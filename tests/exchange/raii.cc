@@ -24,6 +24,7 @@ extern "C" {
 #include "tests/support/fake-verbs.h"
 #include "tests/support/memcached.h"
 #include "tests/support/ranks.h"
+#include "tests/support/surroundings.h"
 }
 
 using hartebeest::completion_queue;

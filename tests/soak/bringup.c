@@ -18,6 +18,7 @@
 #include "tests/support/fake-verbs.h"
 #include "tests/support/holdings.h"
 #include "tests/support/memcached.h"
+#include "tests/support/surroundings.h"
 
 #define RANKS 8
 #define FIRST_RUNS 50			/* during these, lasting structures are set up */

@@ -58,6 +58,7 @@
 #include "tests/support/crowd.h"
 #include "tests/support/memcached.h"
 #include "tests/support/rank.h"
+#include "tests/support/surroundings.h"
 
 enum mode { ONCE, FOR_EVER, AGAIN, MODES };
 

@@ -27,6 +27,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
+#include "tests/support/surroundings.h"
 
 #define RANKS 8
 #define PATIENCE (60 * BEEST_SECOND)

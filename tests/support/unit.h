@@ -22,6 +22,7 @@
 #include "lib/base/error.h"
 #include "lib/base/limit.h"
 #include "lib/base/macro.h"
+#include "tests/support/surroundings.h"
 
 /* Users read the sentence, so a test that can give all of it should. */
 #define assert_error_is(text) assert_string_equal(beest_error_text(), text)

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* surroundings.c - see surroundings.h */
+#include "config.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/macro.h"
+#include "lib/settings/sysfile.h"
+#include "tests/support/surroundings.h"
+
+/* The reference takes tests/support/sysfile.c into the program. */
+const char *const surroundings_sysfile = beest_sysfile_path;
+
+extern char **environ;
+
+/* Prefixes of the variables of the library and of the launchers that it knows. */
+static const char *const prefixes[] = {
+	"HARTEBEEST_", "COBALT_", "FLUX_", "JSM_", "LSB_", "MV2_", "OMPI_", "PALS_", "PBS_", "PMI_",
+	"PMIX_", "SGE_", "SLURM", "TORCHELASTIC_",
+};
+
+static const char *const names[] = {
+	"JOB_COMPLETION_INDEX", "JOB_ID", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MPI_LOCALRANKID",
+	"NSLOTS", "RANK", "WORLD_SIZE", "IBV_FORK_SAFE", "INVOCATION_ID",
+	"MEMCACHED_PORT_FILENAME", "NO_COLOR", "RDMAV_FORK_SAFE",
+};
+
+static bool is_left_over(const char *variable)
+{
+	size_t i, length = strcspn(variable, "=");
+
+	for (i = 0; i < BEEST_COUNT(prefixes); i++)
+		if (!strncmp(variable, prefixes[i], strlen(prefixes[i])))
+			return true;
+	for (i = 0; i < BEEST_COUNT(names); i++)
+		if (length == strlen(names[i]) && !strncmp(variable, names[i], length))
+			return true;
+	return false;
+}
+
+static void unset_variables(void)
+{
+	char **variable = environ, *name;
+
+	while (variable && *variable) {
+		if (!is_left_over(*variable)) {
+			variable++;
+			continue;
+		}
+		name = strndup(*variable, strcspn(*variable, "="));
+		if (!name || unsetenv(name) < 0)
+			abort();
+		free(name);
+	}
+}
+
+/* A shell ignores SIGINT and SIGQUIT for what it starts in the background, nohup(1) SIGHUP. */
+static void reset_signals(void)
+{
+	struct sigaction action, initial = { .sa_handler = SIG_DFL };
+	sigset_t none;
+	int number;
+
+	for (number = 1; number < NSIG; number++)
+		if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+			sigaction(number, &initial, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Else the first files that a test opens would be its standard streams. */
+static void open_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= 2);
+	close(fd);
+}
+
+void surroundings_begin(void)
+{
+	static bool begun;
+
+	if (begun)
+		return;
+	begun = true;
+	unset_variables();
+	reset_signals();
+	open_streams();
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * surroundings.h - what the machine and the caller leave to a test
+ *
+ * Owns the variables, signals and streams with which each test program begins, and the settings file
+ * of the machine, which tests do not read (sysfile.c).  Knows nothing of what is tested.
+ * unit.h includes it; a program without unit.h includes it itself.
+ */
+#ifndef TESTS_SURROUNDINGS_H
+#define TESTS_SURROUNDINGS_H
+
+/*
+ * Unsets the variables that the library and its command read, gives ignored
+ * signals their default action, unblocks all, and opens standard streams that are closed.  What a
+ * test starts inherits this.  Repeating it changes nothing.
+ */
+void surroundings_begin(void);
+
+/* Before main(), and so before a program reads its environment. */
+__attribute__((constructor)) static void surroundings_first(void)
+{
+	surroundings_begin();
+}
+
+#endif
