@@ -35,6 +35,7 @@
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
 #include "tests/support/raw-kv.h"
+#include "tests/support/scratch.h"
 #include "tests/support/stack.h"
 #include "tests/support/unit.h"
 #include "tests/support/wire.h"
@@ -254,7 +255,7 @@ static void are_connected(void)
 static int group_setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	cache = cache_start(NULL);
 	snprintf(servers, sizeof(servers), "%s", cache_hostport(cache)->text);
@@ -298,15 +299,14 @@ static int teardown(void **state)
 }
 
 /* The same tests with a secret for the job. */
-static char secret_file[] = "/tmp/hartebeest-api-XXXXXX";
+static char secret_file[SCRATCH_SIZE];
 
 static int sealed_group_setup(void **state)
 {
-	int fd = mkstemp(secret_file);
-
 	group_setup(state);
+	scratch_text(secret_file, "hartebeest-api", "0123456789abcdef\n");
 	setenv("HARTEBEEST_SECRET_FILE", secret_file, 1);
-	return fd < 0 || write(fd, "0123456789abcdef\n", 17) != 17 || close(fd);
+	return 0;
 }
 
 static int sealed_group_teardown(void **state)
@@ -1204,19 +1204,6 @@ static void both_reconnect(void **state)
 	}
 }
 
-static const char *fixed_psn_file(void)
-{
-	static char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/tmp/hartebeest-psn-%d.json", getpid());
-	file = fopen(path, "w");
-	assert_non_null(file);
-	fputs("{ \"qp_attr\": { \"rq_psn\": 3185, \"sq_psn\": 3185 } }", file);
-	fclose(file);
-	return path;
-}
-
 static void reconnect_before_anything(void **state)
 {
 	(void)state;
@@ -1233,9 +1220,13 @@ static void reconnect_before_anything(void **state)
 
 static void both_with_fixed_psn(void)
 {
-	setenv("HARTEBEEST_CONF_PATH", fixed_psn_file(), 1);
+	char path[SCRATCH_SIZE];
+
+	scratch_text(path, "hartebeest-psn",
+		     "{ \"qp_attr\": { \"rq_psn\": 3185, \"sq_psn\": 3185 } }");
+	setenv("HARTEBEEST_CONF_PATH", path, 1);
 	both(IBV_QPT_RC);
-	unlink(fixed_psn_file());
+	unlink(path);
 	unsetenv("HARTEBEEST_CONF_PATH");
 }
 
@@ -2023,7 +2014,7 @@ static void origins_are_readable(void **state)
 			    "which meet each other: give each run a HARTEBEEST_JOB");
 	assert_null(hartebeest_origin(NULL, NULL));
 	assert_error_has("hb is NULL");
-	clearenv();
+	surroundings_clear();
 }
 
 /* ------------------------------------------------------------------ barrier --- */
@@ -2695,7 +2686,8 @@ static void a_secret_that_cannot_be_used(void **state)
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&a), -EPERM);
 	assert_error_has("environment HARTEBEEST_SECRET_FILE (exchange.secret_file): "
-			 "'/tmp/hartebeest-api-");
+			 "'");
+	assert_error_has(secret_file);
 	assert_error_has("': users other than its owner may read or write it (mode 644); run chmod "
 			 "600");
 	assert_int_equal(chmod(secret_file, 0600), 0);

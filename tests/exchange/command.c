@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@
 #include "tests/support/talk.h"
 
 static const char *tool;
-static char folder[64], path[128];
+static char folder[SCRATCH_SIZE], path[128];
 static struct talk talk;
 static struct cache *cache;
 
@@ -1567,9 +1568,7 @@ int main(int argc, char **argv)
 		return write_at_once();
 	cache_need();
 	tool = talk_tool();
-	strcpy(folder, "/tmp/hb-XXXXXX");
-	if (!mkdtemp(folder))
-		return 1;
+	scratch_folder(folder, "hb");
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(file("pid-0")), unlink(file("pid-1"));
 	rmdir(folder);

@@ -26,13 +26,14 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 #include "tests/support/wire.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static struct cache *cache;
-static char folder[64];
+static char folder[SCRATCH_SIZE];
 static char json[96];
 
 /* ----------------------------------------------------------- in the child --- */
@@ -211,12 +212,10 @@ static void alone_and_silent(void (*scenario)(void))
 static int group_setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	cache = cache_start(NULL);
-	strcpy(folder, "/tmp/exchange-compat.XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
+	scratch_folder(folder, "exchange-compat");
 	snprintf(json, sizeof(json), "%s/conf.json", folder);
 	return 0;
 }
@@ -246,7 +245,7 @@ static int setup(void **state)
 	(void)state;
 	fake_verbs_reset();
 	snprintf(job, sizeof(job), "job%d", number++);
-	clearenv();
+	surroundings_clear();
 	setenv("HARTEBEEST_JOB", job, 1);
 	setenv("HARTEBEEST_PARTICIPANTS", "0,1", 1);
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);

@@ -165,7 +165,7 @@ static void single_steps(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	cache = cache_start(NULL);
 	begin = real_now();

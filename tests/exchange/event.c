@@ -53,7 +53,7 @@ static void open_context(const char *more)
 static int group_setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	cache = cache_start(NULL);
 	return 0;

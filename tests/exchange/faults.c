@@ -636,7 +636,7 @@ int main(void)
 	};
 
 	stride = unit_stride(3);
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

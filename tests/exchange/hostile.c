@@ -767,7 +767,7 @@ int main(void)
 		TEST(random_bytes),
 	};
 
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -844,7 +844,7 @@ static void requests_to_what_is_no_socket(void **state)
 	static const struct {
 		const char *path, *sentence;
 	} rows[] = {
-		{ "/tmp", "server /tmp: a directory, not a socket" },
+		{ "/dev", "server /dev: a directory, not a socket" },
 		{ "/dev/null", "server /dev/null: a file, not a socket" },
 	};
 	struct beest_hostport endpoint = { .port = 0 };

@@ -125,7 +125,7 @@ static int setup(void **state)
 	int i;
 
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	snprintf(job, sizeof(job), "job%d", number++);
 	said[0] = '\0';
 	for (i = 0; i < SERVERS; i++)

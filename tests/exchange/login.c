@@ -22,6 +22,7 @@
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
 #include "tests/support/raw-kv.h"
+#include "tests/support/scratch.h"
 #include "tests/support/stack.h"
 #include "tests/support/unit.h"
 
@@ -29,7 +30,7 @@
 #define PASSWORD "open sesame"
 
 static struct cache *cache;
-static char folder[64];
+static char folder[SCRATCH_SIZE];
 static struct hartebeest_context *hb;
 static struct beest_kv *exchange;
 static char said[8192];			/* all log lines */
@@ -94,12 +95,10 @@ static int group_setup(void **state)
 	static const char *const arguments[] = { "-S", NULL };
 
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	need_sasl();
-	strcpy(folder, "/tmp/exchange-login.XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
+	scratch_folder(folder, "exchange-login");
 	make_user();
 	write_file("password", PASSWORD "\n", strlen(PASSWORD) + 1, 0600);
 	setenv("SASL_CONF_PATH", folder, 1);
@@ -121,7 +120,7 @@ static int group_teardown(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	said[0] = '\0';
 	return 0;
 }
@@ -323,7 +322,7 @@ static void password_files(void **state)
 		open_context(NULL);
 		is_refused(EINVAL, rows[i].sentence);
 		assert_error_has("environment HARTEBEEST_EXC_PASSWORD_FILE "
-				 "(exchange.password_file): '/tmp/");
+				 "(exchange.password_file): '");
 		assert_error_has("/bad': ");
 		hartebeest_close(hb);
 	}

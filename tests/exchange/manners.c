@@ -816,7 +816,7 @@ int main(int argc, char **argv)
 	};
 
 	stride = unit_stride(5);
-	clearenv();
+	surroundings_clear();
 	only = argc > 1 ? argv[1] : NULL;
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

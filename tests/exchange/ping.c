@@ -97,7 +97,7 @@ static void begin(size_t i, bool json, int end)
 	static int jobs;
 	char number[16];
 
-	clearenv();
+	surroundings_clear();
 	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
 	jobs += end == 0;
 	snprintf(number, sizeof(number), "ping%d", jobs);

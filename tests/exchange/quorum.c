@@ -18,19 +18,21 @@
 #include "tests/support/quorum.h"
 #include "tests/support/rank.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 /* The node that is started last. */
 #define LATE 2
 
-static char folder[] = "/tmp/exchange-quorum.XXXXXX";
+static char folder[SCRATCH_SIZE];
 
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	cache_need();
-	return mkdtemp(folder) ? 0 : -1;
+	scratch_folder(folder, "exchange-quorum");
+	return 0;
 }
 
 static int teardown(void **state)

@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include "tests/support/talk.h"
 
 static const char *tool;
-static char folder[64], path[256];
+static char folder[SCRATCH_SIZE], path[256];
 static struct talk talk;
 
 #ifdef HAVE_CRYPTO
@@ -780,9 +781,9 @@ int main(void)
 
 	cache_need();
 	tool = talk_tool();
-	strcpy(folder, "/tmp/serve-XXXXXX");
+	scratch_folder(folder, "serve");
 	/* Root's memcached runs as another user, who writes the notes. */
-	if (!mkdtemp(folder) || chmod(folder, 0777) < 0)
+	if (chmod(folder, 0777) < 0)
 		return 1;
 	write_memcached();
 	failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,7 +289,7 @@ int main(void)
 	};
 	int ret;
 
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	cache = cache_start(NULL);
 	ret = cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
 #include "tests/support/memcached.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #define SERVERS 3
@@ -31,7 +32,7 @@ static struct cache *caches[SERVERS];
 static struct bringup *bringup;
 static struct bringup_crowd crowd;
 static bool infiniband;
-static char secret[] = "/tmp/hartebeest-wire-XXXXXX";
+static char secret[SCRATCH_SIZE];
 static bool sealed;
 static char output[16384];
 
@@ -556,18 +557,6 @@ static int group_setup(void **state)
 	return 0;
 }
 
-/* The secret of the page's example. */
-static void secret_write(void)
-{
-	int fd = mkstemp(secret);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (!file || fputs("0123456789abcdef0123456789abcdef\n", file) < 0 || fclose(file)) {
-		perror(secret);
-		exit(1);
-	}
-}
-
 static int group_teardown(void **state)
 {
 	int i;
@@ -602,7 +591,8 @@ int main(void)
 		return 77;
 	}
 	cache_need();
-	secret_write();
+	/* That of the page's example. */
+	scratch_text(secret, "hartebeest-wire", "0123456789abcdef0123456789abcdef\n");
 	failed = cmocka_run_group_tests_name("RoCE", tests, group_setup, group_teardown);
 	infiniband = true;
 	failed += cmocka_run_group_tests_name("InfiniBand", tests, group_setup, group_teardown);

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 	struct cache *cache;
 	long runs;
 
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	cache = cache_start(NULL);
 	fake_verbs_reset();

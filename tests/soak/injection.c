@@ -58,6 +58,7 @@
 #include "tests/support/crowd.h"
 #include "tests/support/memcached.h"
 #include "tests/support/rank.h"
+#include "tests/support/scratch.h"
 #include "tests/support/surroundings.h"
 
 enum mode { ONCE, FOR_EVER, AGAIN, MODES };
@@ -861,14 +862,10 @@ static struct outcome *inject(const struct flavour *flavour, long nth, enum mode
 
 static const char *file_make(void)
 {
-	static char path[] = "/tmp/beest-injection-XXXXXX";
-	static const char text[] = "{ \"qp_attr\": { \"timeout\": 12 }, \"log\": { \"level\": "
-				   "\"none\" } }\n";
-	int fd = mkstemp(path);
+	static char path[SCRATCH_SIZE];
 
-	if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0)
-		exit(1);
-	close(fd);
+	scratch_text(path, "beest-injection", "{ \"qp_attr\": { \"timeout\": 12 }, \"log\": "
+		     "{ \"level\": \"none\" } }\n");
 	return path;
 }
 
@@ -894,7 +891,7 @@ int main(int argc, char **argv)
 	size_t i;
 
 	plan.outcome = &nothing;
-	clearenv();
+	surroundings_clear();
 	setenv("HARTEBEEST_LOG", "none", 1);
 	only = argc > 1 ? argv[1] : NULL;
 	cache_need();

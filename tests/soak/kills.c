@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 	const char *trouble = NULL;
 	int rank;
 
-	clearenv();
+	surroundings_clear();
 	cache_need();
 	fake_verbs_reset();
 	printf("seed %ld\n", seed);

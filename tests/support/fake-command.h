@@ -19,7 +19,7 @@
 /* Clears the environment, resets the device, and puts @talk on pipes. */
 static inline void fake_command_reset(struct talk *talk)
 {
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	memset(talk, 0, sizeof(*talk));
 	talk->program = command_main;

@@ -26,6 +26,7 @@
 #include "lib/base/macro.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/scratch.h"
 
 #define CACHES_MAX 16
 #define ARGUMENTS_MAX 24
@@ -369,12 +370,9 @@ struct cache *cache_start_at(const char *address, uint16_t port)
 struct cache *cache_start_unix(void)
 {
 	struct cache *cache = cache_new();
-	const char *folder = getenv("TMPDIR");
 	int n = arguments_begin(cache);
 
-	if (!folder || strlen(folder) > 60)	/* the path of a socket has at most 107 bytes */
-		folder = "/tmp";
-	snprintf(cache->endpoint.host, sizeof(cache->endpoint.host), "%s/beest-%d.sock", folder,
+	snprintf(cache->endpoint.host, sizeof(cache->endpoint.host), "%s/beest-%d.sock", scratch(),
 		 (int)getpid());
 	snprintf(cache->endpoint.text, sizeof(cache->endpoint.text), "%s",
 		 cache->endpoint.host);

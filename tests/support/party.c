@@ -12,6 +12,7 @@
 #include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
+#include "tests/support/surroundings.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
@@ -24,7 +25,7 @@ static const char *const region_names[PARTY_REGIONS] = { "mr0", "mr1", "mr2", "m
 
 void party_start(void)
 {
-	clearenv();
+	surroundings_clear();
 	registry_start();
 	fake_verbs_reset();
 }

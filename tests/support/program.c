@@ -12,6 +12,7 @@
 #include "tests/support/program.h"
 #include "tests/support/rank.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 #include "tests/support/unit.h"
 
@@ -20,9 +21,9 @@
 /* The file with a rank's standard output. */
 static const char *output_of(pid_t test, int rank)
 {
-	static char path[64];
+	static char path[SCRATCH_SIZE];
 
-	snprintf(path, sizeof(path), "/tmp/hartebeest-%d-rank-%d", (int)test, rank);
+	snprintf(path, sizeof(path), "%s/rank-%d-%d", scratch(), (int)test, rank);
 	return path;
 }
 

@@ -15,6 +15,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/spawn.h"
 #include "tests/support/unit.h"
 
@@ -26,7 +27,7 @@ static int started;			/* programs until now */
 
 static struct spawn {
 	pid_t pid;
-	char output[64];
+	char output[SCRATCH_SIZE];
 	char text[65536];
 } spawns[SPAWNS];
 
@@ -42,12 +43,14 @@ int spawn_setup(void **state)
 
 int spawn_teardown(void **state)
 {
-	char command[96];
+	int i;
 
 	(void)state;
 	cache_end(cache);
-	snprintf(command, sizeof(command), "rm -f /tmp/hartebeest-%d-spawn-*", getpid());
-	return system(command);
+	for (i = 0; i < SPAWNS; i++)
+		if (spawns[i].output[0])
+			unlink(spawns[i].output);
+	return 0;
 }
 
 static void set_environment(int rank)
@@ -73,17 +76,20 @@ struct spawn *spawn_start(const char *path, int rank, const char *const *words)
 	const char *argv[WORDS] = { path };
 	int file, i;
 
-	snprintf(spawn->output, sizeof(spawn->output), "/tmp/hartebeest-%d-spawn-%d", getpid(),
-		 started++);
+	started++;
+	if (spawn->output[0])
+		unlink(spawn->output);
+	file = scratch_file(spawn->output, "hartebeest-spawn");
 	for (i = 0; words[i] && i < WORDS - 2; i++)
 		argv[i + 1] = words[i];
 	fflush(NULL);
 	spawn->pid = fork();
-	if (spawn->pid != 0)
+	if (spawn->pid != 0) {
+		close(file);
 		return spawn;
+	}
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);	/* if the test fails, nothing stays */
-	file = open(spawn->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	dup2(file, STDOUT_FILENO);
 	dup2(file, STDERR_FILENO);
 	set_environment(rank);

@@ -12,6 +12,7 @@
 
 #include "lib/base/macro.h"
 #include "lib/settings/sysfile.h"
+#include "tests/support/scratch.h"
 #include "tests/support/surroundings.h"
 
 /* The reference takes tests/support/sysfile.c into the program. */
@@ -95,4 +96,13 @@ void surroundings_begin(void)
 	unset_variables();
 	reset_signals();
 	open_streams();
+	scratch_begin();
+}
+
+void surroundings_clear(void)
+{
+	const char *folder = scratch();
+
+	clearenv();
+	setenv("TMPDIR", folder, 1);
 }

@@ -11,8 +11,8 @@
 
 /*
  * Unsets the variables that the library and its command read, gives ignored
- * signals their default action, unblocks all, and opens standard streams that are closed.  What a
- * test starts inherits this.  Repeating it changes nothing.
+ * signals their default action, unblocks all, opens standard streams that are closed, and chooses the
+ * folder of temporary files.  What a test starts inherits this.  Repeating it changes nothing.
  */
 void surroundings_begin(void);
 
@@ -21,5 +21,8 @@ __attribute__((constructor)) static void surroundings_first(void)
 {
 	surroundings_begin();
 }
+
+/* Clears the environment, but not the folder of temporary files. */
+void surroundings_clear(void);
 
 #endif

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tests/support/ended.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 #include "tests/support/timer.h"
 #include "tests/support/unit.h"
@@ -43,13 +44,13 @@ static void run(const struct talk *talk)
 /* An unnamed file, at its start. */
 static int input_file(const char *text)
 {
-	FILE *file = tmpfile();
+	char path[SCRATCH_SIZE];
+	int fd = scratch_file(path, "hartebeest-input");
 
-	assert_non_null(file);
-	fputs(text, file);
-	fflush(file);
-	rewind(file);
-	return fileno(file);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
 }
 
 static void begin_on_pipes(struct talk *talk)

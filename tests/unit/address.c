@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <arpa/inet.h>
@@ -32,7 +33,7 @@ static struct hartebeest_context *hb;
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 #ifdef HAVE_RDMACM
 	fake_rdmacm_reset();
@@ -222,45 +223,29 @@ static void by_address(void **state)
 			 "holds no IP address, choose by netdev; ");
 }
 
-/* Copies @text, with the name that mkstemp(3) made of its template. */
-static void with_path(char *to, const char *text, const char *path)
-{
-	char *at;
-
-	strcpy(to, text);
-	at = strstr(to, "/tmp/address-XXXXXX");
-	if (at)
-		memcpy(at, path, strlen(path));
-}
-
 /* A value that fits nothing may be in any of the sources. */
 static void origin_of_what_fits_nothing(void **state)
 {
-	static const struct {
+	char path[SCRATCH_SIZE], sentence[128];
+	const struct {
 		const char *variable, *value, *sentence;
 	} rows[] = {
 		{ "HARTEBEEST_ADDR", "10.1.0.8",
 		  "no GID fits ip:10.1.0.8 (HARTEBEEST_ADDR): " },
 		{ "HARTEBEEST_GID", "subnet:10.9.0.0/16",
 		  "no GID fits subnet:10.9.0.0/16 (HARTEBEEST_GID): " },
-		{ "HARTEBEEST_CONF_PATH", "/tmp/address-XXXXXX",
-		  "no GID fits netdev:ib7 (/tmp/address-XXXXXX:2): " },
+		{ "HARTEBEEST_CONF_PATH", path, sentence },
 	};
-	char path[] = "/tmp/address-XXXXXX", value[64], sentence[128];
-	FILE *file = fdopen(mkstemp(path), "w");
 	size_t i;
 
 	(void)state;
-	assert_non_null(file);
-	fprintf(file, "{ \"device\": {\n\"gid\": \"netdev:ib7\" } }\n");
-	fclose(file);
+	scratch_text(path, "address", "{ \"device\": {\n\"gid\": \"netdev:ib7\" } }\n");
+	snprintf(sentence, sizeof(sentence), "no GID fits netdev:ib7 (%s:2): ", path);
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
-		with_path(value, rows[i].value, path);
-		with_path(sentence, rows[i].sentence, path);
-		setenv(rows[i].variable, value, 1);
+		setenv(rows[i].variable, rows[i].value, 1);
 		open_with(NULL, NULL);
 		assert_int_equal(hartebeest_port_num(hb), -ENODATA);
-		assert_error_has(sentence);
+		assert_error_has(rows[i].sentence);
 		hartebeest_close(hb);
 		hb = NULL;
 		unsetenv(rows[i].variable);

@@ -69,7 +69,7 @@ static struct ibv_context *open_device(int number)
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	memset(&own, 0, sizeof(own));
 	hb = NULL;

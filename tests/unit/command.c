@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -222,7 +223,7 @@ static void no_port(void **state)
 
 /* ------------------------------------------------- a kernel made by the test --- */
 
-static char kernel[] = "/tmp/hartebeest-kernel.XXXXXX", proc[64], nodes[64];
+static char kernel[SCRATCH_SIZE], proc[128], nodes[128];
 
 static void kernel_has(const char *path, const char *text)
 {
@@ -230,7 +231,7 @@ static void kernel_has(const char *path, const char *text)
 	FILE *file;
 
 	snprintf(full, sizeof(full), "%s%s", kernel, path);
-	for (slash = strchr(full + sizeof(kernel), '/'); slash; slash = strchr(slash + 1, '/')) {
+	for (slash = strchr(full + strlen(kernel) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
 		*slash = '/';
@@ -251,8 +252,7 @@ static void kernel_lacks(const char *path)
 
 static int kernel_setup(void **state)
 {
-	strcpy(strrchr(kernel, '.'), ".XXXXXX");
-	assert_non_null(mkdtemp(kernel));
+	scratch_folder(kernel, "hartebeest-kernel");
 	file_root = kernel;
 	snprintf(proc, sizeof(proc), "%s/proc/self", kernel);
 	snprintf(nodes, sizeof(nodes), "%s/dev/infiniband", kernel);

@@ -21,7 +21,7 @@ static struct ibv_qp *qp;
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	return hartebeest_open(&hb, NULL) || hartebeest_pd_create(hb, "pd", NULL) ||
 	       cq_make(hb, "cq", 0, 0, NULL) ||

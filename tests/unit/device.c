@@ -25,10 +25,11 @@
 #include "lib/verbs/source.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/logged.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 /* Directory of device nodes and sysfs, since this machine may have its own. */
-static char machine[64];
+static char machine[SCRATCH_SIZE];
 
 static struct beest_device device;
 static char reason[BEEST_REASON_SIZE];
@@ -277,17 +278,21 @@ static bool in_another_process(bool (*check)(void))
 
 static bool open_is_refused(void)
 {
+	char node[128];
+
+	snprintf(node, sizeof(node), " may not read and write %s/uverbs-fake0", machine);
 	return open_by("fake0", "auto") == -EACCES &&
 	       strstr(beest_error_text(), "device fake0 cannot be opened: user ") &&
-	       strstr(beest_error_text(), " may not read and write /tmp/unit-device-") &&
-	       strstr(beest_error_text(), "/uverbs-fake0");
+	       strstr(beest_error_text(), node);
 }
 
 static bool open_finds_no_node(void)
 {
-	return open_by("fake0", "auto") == -ENOENT &&
-	       strstr(beest_error_text(), "device fake0 cannot be opened: there is no /tmp/") &&
-	       strstr(beest_error_text(), "/uverbs-fake0; a container needs it passed in");
+	char sentence[192];
+
+	snprintf(sentence, sizeof(sentence), "device fake0 cannot be opened: there is no "
+		 "%s/uverbs-fake0; a container needs it passed in", machine);
+	return open_by("fake0", "auto") == -ENOENT && strstr(beest_error_text(), sentence);
 }
 
 /* As a device cgroup does, this forbids open(2) whatever the permissions of the node are. */
@@ -310,11 +315,13 @@ static bool forbid_opening(void)
 
 static bool open_is_forbidden(void)
 {
+	char sentence[384];
+
+	snprintf(sentence, sizeof(sentence), "device fake0 cannot be opened: this container or job "
+		 "may not use %s/uverbs-fake0, whatever its mode: start it with "
+		 "--device=%s/uverbs-fake0", machine, machine);
 	return forbid_opening() && open_by("fake0", "auto") == -EPERM &&
-	       strstr(beest_error_text(), "device fake0 cannot be opened: this container or job "
-		      "may not use /tmp/unit-device-") &&
-	       strstr(beest_error_text(), "/uverbs-fake0, whatever its mode: start it with "
-		      "--device=/tmp/unit-device-") &&
+	       strstr(beest_error_text(), sentence) &&
 	       strstr(beest_error_text(), "(device cgroup); where RDMA name spaces are exclusive, "
 		      "'rdma dev set fake0 netns NAME' outside gives it the device");
 }
@@ -351,7 +358,7 @@ static void test_nodes(void **state)
 /* How a container sees the host's devices. */
 static void test_devices_of_the_kernel(void **state)
 {
-	char path[96], nodes[96];
+	char path[128], nodes[128];
 
 	(void)state;
 	fake_verbs.device_count = 0;
@@ -373,7 +380,7 @@ static void test_devices_of_the_kernel(void **state)
 /* In an exclusive RDMA name space, only the folders of the nodes are left. */
 static void test_devices_elsewhere(void **state)
 {
-	static char sysfs[96];
+	static char sysfs[128];
 	char path[128];
 	int i;
 
@@ -399,9 +406,7 @@ static void test_devices_elsewhere(void **state)
 static int group_start(void **state)
 {
 	(void)state;
-	snprintf(machine, sizeof(machine), "/tmp/unit-device-XXXXXX");
-	if (!mkdtemp(machine))
-		return 1;
+	scratch_folder(machine, "unit-device");
 	make_node("uverbs-fake0");
 	make_node("uverbs-fake1");
 	return chmod(machine, 0755);
@@ -409,7 +414,7 @@ static int group_start(void **state)
 
 static int group_end(void **state)
 {
-	char command[80];
+	char command[SCRATCH_SIZE + 8];
 
 	(void)state;
 	snprintf(command, sizeof(command), "rm -r %s", machine);
@@ -647,7 +652,7 @@ static void test_port_query_fails(void **state)
 
 /* --------------------------------------------------------------- sysfs --- */
 
-static char folder[] = "/tmp/unit-device-XXXXXX";
+static char folder[SCRATCH_SIZE];
 
 static void write_file(const char *name, const char *text)
 {
@@ -668,9 +673,7 @@ static void write_file(const char *name, const char *text)
 
 static int make_folder(void **state)
 {
-	strcpy(folder + sizeof(folder) - sizeof("XXXXXX"), "XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
+	scratch_folder(folder, "unit-device");
 	reset(state);
 	fake_verbs.devices[0].ibdev_path = folder;
 	return 0;
@@ -678,7 +681,7 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	char command[64];
+	char command[SCRATCH_SIZE + 8];
 
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command) || check_closed(state);

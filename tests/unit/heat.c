@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -463,14 +464,12 @@ static void wrong_arguments(void **state)
 /* The file's server is asked, which cannot be reached; no private server is started. */
 static void a_server_of_a_settings_file(void **state)
 {
-	char path[] = "/tmp/hartebeest-heat-XXXXXX";
-	int file = mkstemp(path);
+	char path[SCRATCH_SIZE];
 
 	(void)state;
 	fake_command_reset(&talk);
-	assert_true(file >= 0);
-	dprintf(file, "{\"exchange\": {\"servers\": \"127.0.0.1:1\", \"timeout\": \"50ms\"}}");
-	close(file);
+	scratch_text(path, "hartebeest-heat",
+		     "{\"exchange\": {\"servers\": \"127.0.0.1:1\", \"timeout\": \"50ms\"}}");
 	setenv("HARTEBEEST_CONF_PATH", path, 1);
 	assert_int_not_equal(RUN("--local", "2"), STATUS_GOOD);
 	talk_says(&talk, "127.0.0.1:1");

@@ -19,7 +19,8 @@
 static int setup(void **state)
 {
 	(void)state;
-	return clearenv();
+	surroundings_clear();
+	return 0;
 }
 
 /* Sets "NAME=value NAME=value ..." */
@@ -50,7 +51,7 @@ static void reads(const char *variables, const char *source)
 {
 	struct beest_launch launch;
 
-	clearenv();
+	surroundings_clear();
 	set_all(variables);
 	if (read_with(&launch, NULL) < 0)
 		fail_msg("%s: %s", variables, beest_error_text());
@@ -64,7 +65,7 @@ static void refuses(const char *variables, int err, const char *sentence)
 {
 	struct beest_launch launch;
 
-	clearenv();
+	surroundings_clear();
 	set_all(variables);
 	assert_int_equal(read_with(&launch, NULL), -err);
 	assert_error_is(sentence);
@@ -75,7 +76,7 @@ static void warns(const char *variables, const char *warning)
 {
 	struct beest_launch launch;
 
-	clearenv();
+	surroundings_clear();
 	set_all(variables);
 	assert_int_equal(read_with(&launch, NULL), 0);
 	/* Behind it, there may be one about the job id. */
@@ -160,7 +161,7 @@ static void local_rank_is(const char *variables, int wanted)
 {
 	struct beest_launch launch;
 
-	clearenv();
+	surroundings_clear();
 	set_all(variables);
 	if (read_with(&launch, NULL) < 0)
 		fail_msg("%s: %s", variables, beest_error_text());
@@ -465,7 +466,7 @@ static void job_is(const char *name, const char *value, const char *job)
 {
 	struct beest_launch launch;
 
-	clearenv();
+	surroundings_clear();
 	setenv(name, value, 1);
 	assert_int_equal(read_with(&launch, NULL), 0);
 	assert_string_equal(launch.job, job);
@@ -527,7 +528,7 @@ static void what_is_no_id_of_a_run(void **state)
 
 	(void)state;
 	for (row = id_rows; row < id_rows + BEEST_COUNT(id_rows); row++) {
-		clearenv();
+		surroundings_clear();
 		set_all(row->variables);
 		assert_int_equal(read_with(&launch, NULL), 0);
 		if (strcmp(launch.job, row->job) || strcmp(launch.warning, row->warning))
@@ -555,7 +556,7 @@ static void refuses_job(const char *job, int err, const char *sentence)
 {
 	struct beest_launch launch;
 
-	clearenv();
+	surroundings_clear();
 	setenv("HARTEBEEST_JOB", job, 1);
 	assert_int_equal(read_with(&launch, NULL), -err);
 	assert_error_is(sentence);
@@ -650,7 +651,7 @@ static void what_ends_a_sentence(void **state)
 
 	(void)state;
 	for (row = hint_rows; row < hint_rows + BEEST_COUNT(hint_rows); row++) {
-		clearenv();
+		surroundings_clear();
 		set_all(row->variables);
 		hidden = row->hidden;
 		assert_int_equal(read_with(&launch, NULL), 0);
@@ -679,7 +680,7 @@ static void the_only_rank_of_several(void **state)
 	assert_int_equal(read_with(&launch, NULL), 0);
 	assert_int_equal(beest_launch_check(&launch), 0);
 	beest_launch_free(&launch);
-	clearenv();
+	surroundings_clear();
 	set_all("RANK=0 WORLD_SIZE=1 LOCAL_RANK=0");
 	assert_int_equal(read_with(&launch, NULL), 0);
 	assert_int_equal(beest_launch_check(&launch), 0);

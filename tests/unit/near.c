@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <ftw.h>
@@ -41,7 +42,7 @@ static const struct adapter {
 #define GPU "0000:8A:00.0"
 #define GPU_PLACE "pci0000:80/0000:80:03.0/0000:8a:00.0"
 
-static char root[64];
+static char root[SCRATCH_SIZE];
 static char paths[ADAPTERS][128];
 static struct beest_device device;
 
@@ -109,13 +110,11 @@ static int setup(void **state)
 	int i;
 
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	memset(&device, 0, sizeof(device));
 	logged[0] = '\0';
-	snprintf(root, sizeof(root), "/tmp/unit-near-XXXXXX");
-	if (!mkdtemp(root))
-		return -1;
+	scratch_folder(root, "unit-near");
 	beest_near_sysfs = root;
 	for (i = 0; i < ADAPTERS; i++)
 		make_adapter(i, &adapters[i]);

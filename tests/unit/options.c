@@ -4,6 +4,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <fcntl.h>
@@ -18,19 +19,17 @@
 #include "lib/base/nearest.h"
 #include "lib/settings/options.h"
 
-static char folder[64];
-static char json_path[96];
-static char system_path[96];
+static char folder[SCRATCH_SIZE];
+static char json_path[128];
+static char system_path[128];
 
 /* ------------------------------------------------------------ helpers --- */
 
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
-	strcpy(folder, "/tmp/unit-options.XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
+	surroundings_clear();
+	scratch_folder(folder, "unit-options");
 	snprintf(json_path, sizeof(json_path), "%s/user.json", folder);
 	snprintf(system_path, sizeof(system_path), "%s/system.json", folder);
 	return 0;

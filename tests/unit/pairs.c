@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -836,12 +837,10 @@ static void asking_again(void **state)
 static void asking_again_under_a_seal(void **state)
 {
 #ifdef HAVE_CRYPTO
-	char path[] = "/tmp/hartebeest-secret-XXXXXX", setting[64];
-	int fd = mkstemp(path);
+	char path[SCRATCH_SIZE], setting[128];
 
 	(void)state;
-	assert_int_equal(write(fd, "0123456789abcdef0123456789abcdef", 32), 32);
-	close(fd);
+	scratch_text(path, "hartebeest-secret", "0123456789abcdef0123456789abcdef");
 	snprintf(setting, sizeof(setting), "exchange.secret_file=%s", path);
 	ask_again(setting);
 	unlink(path);

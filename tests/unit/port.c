@@ -70,7 +70,7 @@ static int lines_of(const char *words)
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	fake_verbs.hook = note_call;
 	logged[0] = '\0';

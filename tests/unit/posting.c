@@ -18,7 +18,7 @@ static struct ibv_ah *const handle = (void *)&wr;	/* never dereferenced */
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	memset(&wr, 0, sizeof(wr));
 	wr.sg_list = elements;

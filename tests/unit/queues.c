@@ -27,7 +27,7 @@ static struct hartebeest_context *hb;
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	logged[0] = '\0';
 	return hartebeest_open(&hb, NULL) ||

@@ -70,7 +70,7 @@ static void checks_leave_time(void **state)
 	size_t i;
 
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	hb = hartebeest_default_context();
 	assert_non_null(hb);
 	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, take_time, NULL), 0);

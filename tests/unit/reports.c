@@ -80,7 +80,7 @@ static void enter(struct json_object *report)
 		strncat(lines, "\n", sizeof(lines) - strlen(lines) - 1);
 	}
 	fake_world(lines);
-	clearenv();
+	surroundings_clear();
 	for (i = 0; i < count(environment); i++) {
 		snprintf(variable, sizeof(variable), "%s", item(environment, i));
 		if (!strchr(variable, '='))

@@ -5,6 +5,7 @@
  */
 #include "config.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <arpa/inet.h>
@@ -49,7 +50,7 @@ static void open_with(const char *first, const char *second)
 static int setup(void **state)
 {
 	(void)state;
-	clearenv();
+	surroundings_clear();
 	fake_verbs_reset();
 	beest_mr_huge_flags = huge_flags;
 	return hartebeest_open(&hb, NULL);
@@ -287,7 +288,7 @@ static void values_are_told_with_their_source(void **state)
 			setenv(rows[i].variable, rows[i].text, 1);
 		assert_int_equal(hartebeest_open(&none, options), -EINVAL);
 		assert_error_is(rows[i].sentence);
-		clearenv();
+		surroundings_clear();
 	}
 }
 
@@ -304,13 +305,12 @@ static void a_file_is_named_with_line_and_option(void **state)
 		{ "{ \"job\":\n{ \"participants\": \"0,,1\" } }", ":2: job.participants: '0,,1' is "
 		  "not a list of ids such as 0,1 or 0-63: see byte 3" },
 	};
-	char path[] = "/tmp/hartebeest-XXXXXX", sentence[192];
+	char path[SCRATCH_SIZE], sentence[192];
 	struct hartebeest_context *none;
-	int fd = mkstemp(path);
+	int fd = scratch_file(path, "hartebeest");
 	size_t i;
 
 	(void)state;
-	assert_true(fd >= 0);
 	setenv("HARTEBEEST_CONF_PATH", path, 1);
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		assert_int_equal(ftruncate(fd, 0), 0);
@@ -321,7 +321,7 @@ static void a_file_is_named_with_line_and_option(void **state)
 		assert_error_is(sentence);
 	}
 	close(fd);
-	clearenv();
+	surroundings_clear();
 	unlink(path);
 }
 
@@ -1619,13 +1619,13 @@ static void out_of_locked_memory(void **state)
 		"Cannot allocate memory; the limit on locked memory is 65536 bytes (ulimit -l; "
 		"for a daemon's children LimitMEMLOCK=infinity in its systemd unit; for a "
 		"container --ulimit memlock=-1)";
-	char folder[] = "/tmp/hartebeest-process.XXXXXX", command[64];
+	char folder[SCRATCH_SIZE], command[SCRATCH_SIZE + 8];
 	struct rlimit before, low;
 
 	(void)state;
 	make_pd();
 	assert_int_equal(create_cq("cq"), 0);
-	assert_non_null(mkdtemp(folder));
+	scratch_folder(folder, "hartebeest-process");
 	beest_memlock_proc = folder;
 	assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &before), 0);
 	low = before;
@@ -2245,13 +2245,13 @@ static void unknown_variables_end_sentences(void **state)
 
 static void log_lines_go_to_a_file(void **state)
 {
-	char folder[] = "/tmp/unit-resources.XXXXXX", option[64], path[64], text[4096] = "";
+	char folder[SCRATCH_SIZE], option[128], path[128], text[4096] = "";
 	struct hartebeest_context *none = NULL;
 	const char *missing[] = { "log.file=/nonexistent/log", "log.level=error", NULL };
 	FILE *file;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
+	scratch_folder(folder, "unit-resources");
 	setenv("HARTEBEEST_LOG", "DEBUG", 1);
 	setenv("HARTEBEEST_NID", "7", 1);
 	snprintf(option, sizeof(option), "log.file=%s/%%r", folder);

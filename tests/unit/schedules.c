@@ -52,6 +52,7 @@
 #include "tests/support/make.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #define SEEDS 300			/* without arguments */
@@ -2040,17 +2041,7 @@ static void numbers_scatter(const char *function)
 		fake_verbs.next_qp_num = 1000 + (++turn * 7919) % 100000;
 }
 
-static char secret_path[] = "/tmp/hartebeest-schedules-XXXXXX";
-
-static void secret_make(void)
-{
-	static const char secret[] = "0123456789abcdef0123456789abcdef";
-	int fd = mkstemp(secret_path);
-
-	if (fd < 0 || write(fd, secret, sizeof(secret) - 1) < 0)
-		abort();
-	close(fd);
-}
+static char secret_path[SCRATCH_SIZE];
 
 /* Leaves the presences of a run that has ended, as its ranks have. */
 static void former_run(void)
@@ -2249,7 +2240,7 @@ int main(int argc, char **argv)
 	verdicts = crowd_share(&crowd, sizeof(*verdicts));
 	if (!verdicts)
 		abort();
-	secret_make();
+	scratch_text(secret_path, "hartebeest-schedules", "0123456789abcdef0123456789abcdef");
 	ret = argc == 2 ? explain(first) : try_all(first, count, argc > 1 ? 1 : unit_stride(6));
 	unlink(secret_path);
 	return ret;

@@ -21,6 +21,7 @@
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
 #include "tests/support/page.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #define SECRET "0123456789abcdef0123456789abcdef"
@@ -418,16 +419,12 @@ static void a_forked_child_draws_other_nonces(void **state)
 
 /* ----------------------------------------------------------------------------- the file --- */
 
-static char path[] = "/tmp/hartebeest-secret-XXXXXX";
+static char path[SCRATCH_SIZE];
 
 static int file_setup(void **state)
 {
-	int fd;
-
 	(void)state;
-	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
-	fd = mkstemp(path);
-	return fd < 0 ? -1 : close(fd);
+	return close(scratch_file(path, "hartebeest-secret"));
 }
 
 static int file_teardown(void **state)
@@ -534,8 +531,8 @@ static void irregular_files_are_named(void **state)
 	assert_int_equal(beest_secret_read(&secret, "/no/such/file"), -ENOENT);
 	assert_error_is("'/no/such/file': No such file or directory; all nodes of a job must "
 			"share the folder of its secret");
-	assert_int_equal(beest_secret_read(&secret, "/tmp"), -EINVAL);
-	assert_error_is("'/tmp' is not a regular file");
+	assert_int_equal(beest_secret_read(&secret, "/"), -EINVAL);
+	assert_error_is("'/' is not a regular file");
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(beest_secret_read(&secret, path), -EINVAL);

@@ -76,7 +76,7 @@ static int setup(void **state)
 {
 	(void)state;
 	crew_need();
-	clearenv();
+	surroundings_clear();
 	registry_start();
 	fake_verbs_reset();
 	memset(ends, 0, sizeof(ends));
