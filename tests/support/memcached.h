@@ -17,7 +17,7 @@
 
 struct cache;
 
-/* Exits with status 77 and a reason if no memcached is installed. */
+/* Exits with status 77 and a reason if no memcached is installed, or none can be reached. */
 void cache_need(void);
 
 /*

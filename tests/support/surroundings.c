@@ -2,13 +2,22 @@
 /* surroundings.c - see surroundings.h */
 #include "config.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 #include "lib/base/macro.h"
 #include "lib/settings/sysfile.h"
@@ -105,4 +114,54 @@ void surroundings_clear(void)
 
 	clearenv();
 	setenv("TMPDIR", folder, 1);
+}
+
+/* ------------------------------------------------------- what a machine may lack --- */
+
+static void need(bool has, const char *reason)
+{
+	if (has)
+		return;
+	print_message("%s\n", reason);
+	skip();
+}
+
+void surroundings_need_localhost(void)
+{
+	const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	const struct sockaddr_in *in;
+	struct addrinfo *found;
+	bool has = false;
+
+	if (getaddrinfo("localhost", NULL, &hints, &found) == 0) {
+		in = (const struct sockaddr_in *)found->ai_addr;
+		has = in->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+		freeaddrinfo(found);
+	}
+	need(has, "localhost is not 127.0.0.1 on this machine");
+}
+
+void surroundings_need_terminal(void)
+{
+	int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	char name[64];
+	bool has = fd >= 0 && grantpt(fd) == 0 && unlockpt(fd) == 0 &&
+		   ptsname_r(fd, name, sizeof(name)) == 0 && access(name, R_OK | W_OK) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	need(has, "this machine has no pseudo terminals");
+}
+
+void surroundings_need_ipv6(void)
+{
+	const struct sockaddr_in6 in = { .sin6_family = AF_INET6,
+					 .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool has = fd >= 0 && bind(fd, (const struct sockaddr *)&in, sizeof(in)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	need(has, "::1 is no address of this machine");
 }

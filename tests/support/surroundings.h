@@ -2,8 +2,9 @@
 /*
  * surroundings.h - what the machine and the caller leave to a test
  *
- * Owns the variables, signals and streams with which each test program begins, and the settings file
- * of the machine, which tests do not read (sysfile.c).  Knows nothing of what is tested.
+ * Owns the variables, signals and streams with which each test program begins, the settings file of
+ * the machine, which tests do not read (sysfile.c), and what a machine may lack.  Knows nothing of what
+ * is tested.
  * unit.h includes it; a program without unit.h includes it itself.
  */
 #ifndef TESTS_SURROUNDINGS_H
@@ -24,5 +25,13 @@ __attribute__((constructor)) static void surroundings_first(void)
 
 /* Clears the environment, but not the folder of temporary files. */
 void surroundings_clear(void);
+
+/*
+ * Skip the test case, and print the reason, where "localhost" is no name of 127.0.0.1, where there are
+ * no pseudo terminals, and where ::1 is no address.
+ */
+void surroundings_need_localhost(void);
+void surroundings_need_terminal(void);
+void surroundings_need_ipv6(void);
 
 #endif

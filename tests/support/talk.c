@@ -78,8 +78,10 @@ static void begin_on_pipes(struct talk *talk)
 static void begin_on_terminal(struct talk *talk)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = talk->columns ? talk->columns : 80 };
-	int own = posix_openpt(O_RDWR | O_NOCTTY), terminal;
+	int own, terminal;
 
+	surroundings_need_terminal();
+	own = posix_openpt(O_RDWR | O_NOCTTY);
 	assert_true(own >= 0 && grantpt(own) == 0 && unlockpt(own) == 0);
 	talk->pid = fork();
 	if (talk->pid == 0) {
