@@ -119,7 +119,8 @@ static void fatal(const char *what)
 static void open_end(struct end *end, int which, const char *const options[OPTIONS])
 {
 	struct rank_settings settings = {
-		.servers = cache_hostport(cache)->text, .more = { "qp_attr.retry_cnt=5" },
+		.servers = cache_hostport(cache)->text, .timeout = RANKS_PATIENCE,
+		.more = { "qp_attr.retry_cnt=5" },
 	};
 	static int serial;
 	int i;

@@ -18,6 +18,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
+#include "tests/support/ranks.h"
 #include "tests/support/unit.h"
 
 static struct cache *cache;
@@ -40,7 +41,8 @@ static void *pull(void *data)
 static struct hartebeest_context *open_at_rxe0(const char *timeout)
 {
 	const struct rank_settings settings = {
-		.servers = cache_hostport(cache)->text, .timeout = timeout, .device = "rxe0",
+		.servers = cache_hostport(cache)->text,
+		.timeout = timeout ? timeout : RANKS_PATIENCE, .device = "rxe0",
 		.more = { "job.rank=0" },
 	};
 	struct ibv_context *verbs;

@@ -8,7 +8,7 @@
 #ifndef TESTS_GIDS_H
 #define TESTS_GIDS_H
 
-/* Call it after changing addresses or links.  Ends the program if it takes longer than 60 s. */
+/* Call it after changing addresses or links. */
 void gids_settle(void);
 
 #endif

@@ -30,7 +30,6 @@
 
 #define CACHES_MAX 16
 #define ARGUMENTS_MAX 24
-#define START_MS 120000
 #define ANSWER_MS 60000
 
 struct cache {
@@ -282,11 +281,9 @@ static int ended(struct cache *cache)
 /* 1: it accepts connections, 0: it ended before (perhaps since another took the port). */
 static int await(struct cache *cache)
 {
-	int ms, fd;
+	int fd;
 
-	for (ms = 0; ms < START_MS; ms += 5) {
-		if (ended(cache))
-			return 0;
+	while (!ended(cache)) {
 		fd = cache_connect(cache);
 		if (fd >= 0) {
 			close(fd);
@@ -294,8 +291,6 @@ static int await(struct cache *cache)
 		}
 		pause_ms(5);
 	}
-	cache_end(cache);
-	give_up("memcached does not listen after %d ms", START_MS);
 	return 0;
 }
 
