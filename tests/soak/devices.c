@@ -109,7 +109,6 @@ static void rank_connect(struct rank *own, int rank)
 static void rank_write(struct rank *own, int rank, int run)
 {
 	unsigned char *bytes = own->mr->addr, here = (unsigned char)(rank + 10 * run + 1);
-	int64_t deadline = hartebeest_clock() + LIVE_PATIENCE;
 	struct ibv_wc wc;
 	int peer;
 
@@ -120,9 +119,10 @@ static void rank_write(struct rank *own, int rank, int run)
 						     own->there[peer].address + (uint64_t)rank,
 						     own->there[peer].rkey, 1,
 						     IBV_SEND_SIGNALED) == 0);
-	for (peer = 0; peer < RANKS - 1; peer++)
-		EXPECT(hartebeest_poll_until(own->cq, 1, &wc, deadline) == 1 &&
-		       wc.status == IBV_WC_SUCCESS);
+	for (peer = 0; peer < RANKS - 1; peer++) {
+		live_await(own->cq, &wc);
+		EXPECT(wc.status == IBV_WC_SUCCESS);
+	}
 	EXPECT(hartebeest_barrier(own->hb, "written", 0) == 0);
 	for (peer = 0; peer < RANKS; peer++)
 		EXPECT(peer == rank || bytes[peer] == (unsigned char)(peer + 10 * run + 1));
