@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <cmocka.h>
@@ -63,6 +64,12 @@ static inline int unit_stride(int usual)
 	const char *text = getenv("BEEST_TEST_STRIDE");
 
 	return text && atoi(text) > 0 ? atoi(text) : usual;
+}
+
+/* Does the test leave out nothing, neither steps nor what costs much and repeats other tests? */
+static inline bool unit_whole(void)
+{
+	return unit_stride(2) == 1;
 }
 
 /* Numbers that are the same in every run, for tests that try many inputs. */
