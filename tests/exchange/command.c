@@ -420,10 +420,12 @@ static void no_orphan_of_a_killed_run(void **state)
 /* The memcached never listens. */
 static void asked_to_end_before_it_began(void **state)
 {
-	FILE *slow = fopen(file("memcached"), "w");
+	FILE *slow;
 	pid_t server;
 
 	(void)state;
+	surroundings_need_terminal();
+	slow = fopen(file("memcached"), "w");
 	assert_non_null(slow);
 	fprintf(slow, "#!/bin/sh\necho $$. >%s/slow\nexec /bin/sleep 1000\n", folder);
 	fclose(slow);
@@ -801,6 +803,7 @@ static void words_in_zsh(void **state)
 		print_message("zsh is not installed\n");
 		skip();
 	}
+	surroundings_need_terminal();
 	snprintf(bin, sizeof(bin), "%.*s", (int)(strrchr(tool, '/') - tool), tool);
 	for (i = 0; i < BEEST_COUNT(each); i++) {
 		snprintf(typed, sizeof(typed), "hartebeest %s", each[i][0]);

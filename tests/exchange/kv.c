@@ -18,6 +18,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/raw-kv.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #define TTL 600
@@ -842,24 +843,26 @@ static void requests_to_nobody(void **state)
 
 static void requests_to_what_is_no_socket(void **state)
 {
-	static const struct {
-		const char *path, *sentence;
+	const struct {
+		const char *path, *what;
 	} rows[] = {
-		{ "/dev", "server /dev: a directory, not a socket" },
-		{ "/dev/null", "server /dev/null: a file, not a socket" },
+		{ scratch(), "a directory" }, { "/dev/null", "a file" },
 	};
 	struct beest_hostport endpoint = { .port = 0 };
+	char sentence[192];
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		strcpy(endpoint.host, rows[i].path);
 		strcpy(endpoint.text, rows[i].path);
+		snprintf(sentence, sizeof(sentence), "server %s: %s, not a socket", rows[i].path,
+			 rows[i].what);
 		open_at(&endpoint);
 		assert_int_equal(exchange_k(soon()), -ECONNREFUSED);
-		assert_error_is(rows[i].sentence);
+		assert_error_is(sentence);
 		assert_probe(-ECONNREFUSED, NULL);
-		assert_error_is(rows[i].sentence);
+		assert_error_is(sentence);
 		teardown(state);
 	}
 }

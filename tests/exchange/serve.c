@@ -664,7 +664,7 @@ static void few_descriptors(void **state)
 static void a_user_that_is_not_mapped(void **state)
 {
 	(void)state;
-	if (TALK(&talk, "/usr/bin/unshare", "-r", "true") != 0)
+	if (TALK(&talk, "/usr/bin/unshare", "-r", "test", "-x", folder) != 0)
 		skip();
 	assert_int_equal(TALK(&talk, "/usr/bin/unshare", "-r", "sh", "-c", "exec $T " WORDS
 			      " true"), 1);

@@ -41,14 +41,19 @@ static bool is_open(const char *folder)
 	return true;
 }
 
-/* Tests that run as root start processes of other users, which need such a folder. */
-static bool is_usable(const char *folder, bool by_others)
+static bool is_usable(const char *folder)
 {
 	struct stat status;
 
 	return folder && folder[0] == '/' && stat(folder, &status) == 0 &&
-	       S_ISDIR(status.st_mode) && access(folder, W_OK | X_OK) == 0 &&
-	       (!by_others || (strlen(folder) < PLACE_SIZE && is_open(folder)));
+	       S_ISDIR(status.st_mode) && access(folder, W_OK | X_OK) == 0;
+}
+
+/* Tests that run as root start processes of other users. */
+static bool is_good(const char *folder)
+{
+	return is_usable(folder) && strlen(folder) < PLACE_SIZE &&
+	       (geteuid() != 0 || is_open(folder));
 }
 
 static void choose(const char *folder)
@@ -69,10 +74,10 @@ void scratch_begin(void)
 	size_t i;
 
 	for (i = 0; !place[0] && i < BEEST_COUNT(folders); i++)
-		if (is_usable(folders[i], geteuid() == 0))
+		if (is_good(folders[i]))
 			choose(folders[i]);
 	for (i = 0; !place[0] && i < BEEST_COUNT(folders); i++)
-		if (is_usable(folders[i], false))
+		if (is_usable(folders[i]))
 			choose(folders[i]);
 	if (place[0])
 		setenv("TMPDIR", place, 1);

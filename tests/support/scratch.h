@@ -2,10 +2,10 @@
 /*
  * scratch.h - temporary files and folders of tests
  *
- * Owns where they are: in TMPDIR or, if a program may write nothing there, in /tmp or /var/tmp.  Root
- * prefers one that other users may enter.  The path of a socket has at most 107 bytes, and TMPDIR may
- * be longer: then the place has a short name in /proc, which is valid as long as this process lives,
- * and only for its user.
+ * Owns where they are: in the first of TMPDIR, /tmp and /var/tmp that a program may write, that
+ * is short, since the path of a socket has at most 107 bytes, and that all users may enter, if root
+ * runs the tests.  If only a long TMPDIR is left, it has a short name in /proc, which is valid as
+ * long as this process lives, and only for its user in this name space.
  */
 #ifndef TESTS_SCRATCH_H
 #define TESTS_SCRATCH_H
@@ -14,12 +14,12 @@
 #define SCRATCH_SIZE 80
 
 /*
- * Chooses the folder of temporary files before a program clears its environment, and sets TMPDIR, which
- * what the program starts inherits.
+ * Chooses the folder of temporary files before a program clears its environment, and sets TMPDIR,
+ * which what the program starts inherits.
  */
 void scratch_begin(void);
 
-/* The folder of temporary files.  If there is none, ends the program with status 77 and the reason. */
+/* The folder of temporary files.  If there is none, ends the program: status 77 and the reason. */
 const char *scratch(void);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sysfile.c - takes the place of lib/settings/sysfile.c in tests, which may run where administrators
- * wrote a settings file
+ * sysfile.c - takes the place of lib/settings/sysfile.c in tests, which may run where an
+ * administrator wrote a settings file
  */
 #include "config.h"
 

@@ -53,7 +53,10 @@ int talk_words(struct talk *talk, const char *const *words);
 void talk_says(const struct talk *talk, const char *text);
 void talk_complains(const struct talk *talk, const char *text);
 
-/* The path of the build folder, and that of hartebeest(1) as built. */
+/*
+ * The path of the build folder, and that of hartebeest(1) as built or, where the machine has a
+ * settings file, of one that does not read it.
+ */
 void talk_build_folder(char *path, size_t size);
 const char *talk_tool(void);
 

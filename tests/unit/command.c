@@ -231,7 +231,8 @@ static void kernel_has(const char *path, const char *text)
 	FILE *file;
 
 	snprintf(full, sizeof(full), "%s%s", kernel, path);
-	for (slash = strchr(full + strlen(kernel) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	slash = full + strlen(kernel);
+	while ((slash = strchr(slash + 1, '/')) != NULL) {
 		*slash = '\0';
 		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
 		*slash = '/';
