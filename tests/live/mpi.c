@@ -54,7 +54,7 @@ static const struct run {
 	{ MPICH, "mpi", 2, .says = "rank # of 2: rank @ wrote @" },
 	{ MPICH, "mpi", 3, .says = "rank # of 3: rank @ wrote @", .costly = true },
 	{ MPICH, "mpi", 4, .says = "rank # of 4: rank @ wrote @", .costly = true },
-	{ MPICH, "mpi-mesh", 2, .says = "rank # of 2: rank @ wrote @ (success)" },
+	{ MPICH, "mpi-mesh", 2, .says = "rank # of 2: rank @ wrote @ (success)", .costly = true },
 	{ MPICH, "mpi-mesh", 3, .says = "rank # of 3: rank @ wrote @ (success)", .costly = true },
 	{ MPICH, "mpi-mesh", 4, .says = "rank # of 4: rank @ wrote @ (success)", .costly = true },
 };
