@@ -23,6 +23,7 @@
 #include "hartebeest.h"
 #include "lib/kv/kv.h"
 #include "tests/support/crowd.h"
+#include "tests/support/loopback.h"
 #include "tests/support/memcached.h"
 #include "tests/support/rank.h"
 #include "tests/support/unit.h"
@@ -818,5 +819,9 @@ int main(int argc, char **argv)
 	stride = unit_stride(5);
 	surroundings_clear();
 	only = argc > 1 ? argv[1] : NULL;
+	if (!loopback_is_up()) {
+		fprintf(stderr, LOOPBACK_IS_DOWN "\n");
+		return 77;
+	}
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

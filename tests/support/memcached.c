@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "lib/base/macro.h"
+#include "tests/support/loopback.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/scratch.h"
@@ -204,31 +205,16 @@ static const char *find_program(void)
 	return found;
 }
 
-static void loopback_need(void)
-{
-	const struct sockaddr_in in = { .sin_family = AF_INET,
-					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0 && bind(fd, (const struct sockaddr *)&in, sizeof(in)) == 0) {
-		close(fd);
-		return;
-	}
-	fprintf(stderr, "127.0.0.1 is no address of this machine: its loopback is down\n");
-	exit(77);
-}
-
 void cache_need(void)
 {
 	setenv("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin", 0);
 	program = find_program();
 	timer_need();
-	loopback_need();
 	atexit(end_all);
-	if (program)
+	if (program && loopback_is_up())
 		return;
 
-	fprintf(stderr, "no memcached in PATH\n");
+	fprintf(stderr, "%s\n", program ? LOOPBACK_IS_DOWN : "no memcached in PATH");
 	exit(77);
 }
 

@@ -21,6 +21,7 @@
 
 #include "lib/base/macro.h"
 #include "lib/settings/sysfile.h"
+#include "tests/support/loopback.h"
 #include "tests/support/scratch.h"
 #include "tests/support/surroundings.h"
 
@@ -124,6 +125,11 @@ static void need(bool has, const char *reason)
 		return;
 	print_message("%s\n", reason);
 	skip();
+}
+
+void surroundings_need_loopback(void)
+{
+	need(loopback_is_up(), LOOPBACK_IS_DOWN);
 }
 
 void surroundings_need_localhost(void)

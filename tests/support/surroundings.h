@@ -26,9 +26,10 @@ __attribute__((constructor)) static void surroundings_first(void)
 void surroundings_clear(void);
 
 /*
- * Skip the test case, and print the reason, where "localhost" is no name of 127.0.0.1, where there
- * are no pseudo terminals, and where ::1 is no address.
+ * Skip the test case, and print the reason, where 127.0.0.1 cannot be reached, where "localhost" is
+ * no name of it, where there are no pseudo terminals, and where ::1 is no address.
  */
+void surroundings_need_loopback(void);
 void surroundings_need_localhost(void);
 void surroundings_need_terminal(void);
 void surroundings_need_ipv6(void);

@@ -85,6 +85,8 @@ static void enter(struct json_object *report)
 		snprintf(variable, sizeof(variable), "%s", item(environment, i));
 		if (!strchr(variable, '='))
 			report_is_wrong("a variable without a value", variable);
+		if (strstr(variable, "=127.0.0.1:"))
+			surroundings_need_loopback();
 		*strchr(variable, '=') = '\0';
 		setenv(variable, variable + strlen(variable) + 1, 1);
 	}

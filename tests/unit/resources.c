@@ -887,7 +887,7 @@ static int grown_pair(void)
 /* Here the server is looked for first: the program has one, which does not answer. */
 static int grown_message(void)
 {
-	static const char *const options[] = { "exchange.servers=127.0.0.1:1", NULL };
+	static const char *const options[] = { "exchange.servers=/nonexistent/socket", NULL };
 	struct hartebeest_context *own;
 	char text[512];
 	int ret;

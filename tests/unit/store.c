@@ -42,13 +42,15 @@ static int teardown(void **state)
 static void each_question_has_its_time(void **state)
 {
 	const struct fake_service service = { .drip_ms = 30 };
-	struct fake *server = fake_start_service(&service);
+	struct fake *server;
 	struct store *store;
 	uint8_t *value;
 	size_t size;
 	int i;
 
 	(void)state;
+	surroundings_need_loopback();
+	server = fake_start_service(&service);
 	assert_int_equal(store_open(&store, fake_hostport(server), 100 * BEEST_SECOND), 0);
 	for (i = 0; i < 5; i++, now += 90 * BEEST_SECOND) {
 		assert_int_equal(store_get(store, "key", &value, &size), 0);
@@ -64,11 +66,13 @@ static void a_server_without_connections(void **state)
 {
 	static const char answer[] = "ERROR Too many open connections\r\n";
 	const struct fake_service service = { .banner = answer, .banner_size = strlen(answer) };
-	struct fake *server = fake_start_service(&service);
+	struct fake *server;
 	struct store *store;
 	char version[32];
 
 	(void)state;
+	surroundings_need_loopback();
+	server = fake_start_service(&service);
 	assert_int_equal(store_open(&store, fake_hostport(server), 100 * BEEST_SECOND), 0);
 	assert_int_equal(store_version(store, version, sizeof(version)), -EUSERS);
 	assert_non_null(strstr(beest_error_text(), ": all its connections are in use"));
