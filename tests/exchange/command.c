@@ -6,7 +6,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -27,6 +26,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/relay.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 
 static const char *tool;

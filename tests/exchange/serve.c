@@ -4,7 +4,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -19,6 +18,7 @@
 
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 
 static const char *tool;

@@ -327,7 +327,7 @@ memcached_st *__wrap_memcached_create(memcached_st *handle)
 static struct hartebeest_context *side[2];
 static const char *servers;
 static char job[32];
-static char secret_file[64];		/* an option; any file that others may not read will do */
+static char secret_file[128];		/* an option; any file that others may not read will do */
 
 /* On a busy machine, a server may take longer than a single look. */
 static bool looks_again(int ret)

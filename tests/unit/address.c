@@ -8,7 +8,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <arpa/inet.h>
@@ -27,6 +26,7 @@
 #include "tests/support/fake-rdmacm.h"
 #endif
 #include "tests/support/make.h"
+#include "tests/support/scratch.h"
 
 static struct hartebeest_context *hb;
 

@@ -6,7 +6,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -25,6 +24,7 @@
 #include "lib/verbs/node.h"
 #include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/scratch.h"
 #include "tools/file.h"
 
 static struct talk talk;

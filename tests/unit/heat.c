@@ -4,7 +4,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
+#include "tests/support/scratch.h"
 #include "tools/heat.h"
 #include "tools/verdict.h"
 

@@ -7,7 +7,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <ftw.h>
@@ -21,6 +20,7 @@
 #include "lib/verbs/selection.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/logged.h"
+#include "tests/support/scratch.h"
 
 #define ADAPTERS 8
 

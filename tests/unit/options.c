@@ -4,7 +4,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <fcntl.h>
@@ -18,6 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/base/nearest.h"
 #include "lib/settings/options.h"
+#include "tests/support/scratch.h"
 
 static char folder[SCRATCH_SIZE];
 static char json_path[128];

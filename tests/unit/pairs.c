@@ -6,7 +6,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <errno.h>
@@ -23,6 +22,7 @@
 #include "tests/support/fake-process.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
+#include "tests/support/scratch.h"
 
 static int setup(void **state)
 {

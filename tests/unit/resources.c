@@ -5,7 +5,6 @@
  */
 #include "config.h"
 
-#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #include <arpa/inet.h>
@@ -1582,7 +1581,7 @@ static const struct {
 
 static void process_has(const char *folder, const char *capabilities, const char *uid_map)
 {
-	char path[64];
+	char path[128];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/status", folder);
