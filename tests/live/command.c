@@ -22,10 +22,11 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 
 static const char *tool;
-static char folder[] = "/tmp/hartebeest-mesh-XXXXXX", path[128];
+static char folder[SCRATCH_SIZE], path[128];
 static struct talk talk, other;
 
 #define RUN(...) TALK(&talk, tool, __VA_ARGS__)
@@ -432,7 +433,7 @@ int main(void)
 	ranks_need_device();
 	cache_need();
 	tool = talk_tool();
-	assert_non_null(mkdtemp(folder));
+	scratch_folder(folder, "hartebeest-mesh");
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(file("mesh.svg"));
 	unlink(file("old.json"));

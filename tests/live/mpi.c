@@ -21,6 +21,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/program.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 #include "tests/support/unit.h"
 
@@ -94,7 +95,7 @@ static void mpi_need(const struct mpi *wanted)
 }
 
 static struct cache *cache;
-static char own_folder[] = "/tmp/live-mpi-XXXXXX";
+static char own_folder[SCRATCH_SIZE];
 static const char *folder;		/* of the compiled examples */
 
 static int setup(void **state)
@@ -110,14 +111,16 @@ static int setup(void **state)
 	setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
 	setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
 	folder = getenv("BEEST_TEST_MPI");
-	if (!folder)
-		folder = mkdtemp(own_folder);
-	return folder ? 0 : -1;
+	if (folder)
+		return 0;
+	scratch_folder(own_folder, "live-mpi");
+	folder = own_folder;
+	return 0;
 }
 
 static int teardown(void **state)
 {
-	char command[64];
+	char command[SCRATCH_SIZE + 8];
 
 	(void)state;
 	cache_end(cache);

@@ -10,14 +10,16 @@
 #include "tests/support/memcached.h"
 #include "tests/support/quorum.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
-static char folder[] = "/tmp/live-quorum.XXXXXX";
+static char folder[SCRATCH_SIZE];
 
 static int setup(void **state)
 {
 	(void)state;
-	return mkdtemp(folder) ? 0 : -1;
+	scratch_folder(folder, "live-quorum");
+	return 0;
 }
 
 static int teardown(void **state)

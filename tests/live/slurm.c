@@ -24,11 +24,12 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 
 
 static const char *tool;
-static char folder[] = "/tmp/hartebeest-slurm-XXXXXX";
+static char folder[SCRATCH_SIZE];
 static struct cache *cache;
 static struct talk talk;
 static pid_t daemons[3];
@@ -59,7 +60,7 @@ static int free_port(void)
 
 static FILE *settings(const char *name)
 {
-	char path[64];
+	char path[128];
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -71,7 +72,7 @@ static FILE *settings(const char *name)
 /* slurmd uses control groups of version 1 only if a setting asks for them; none does. */
 static void write_settings(void)
 {
-	char path[64], host[64] = "";
+	char path[128], host[64] = "";
 	FILE *file = settings("cgroup.conf");
 
 	fputs("CgroupPlugin=cgroup/v1\n", file);
@@ -279,6 +280,6 @@ int main(void)
 	ranks_need_device();
 	cache_need();
 	tool = talk_tool();
-	assert_non_null(mkdtemp(folder));
+	scratch_folder(folder, "hartebeest-slurm");
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

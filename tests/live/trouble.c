@@ -226,7 +226,7 @@ static int bereft_rank(int rank, void *data)
 	live_connect(&live);
 	together(&live, "connected");
 	if (rank == 0) {
-		run("rdma link del rxe0 & echo $! > /tmp/removal");
+		run("rdma link del rxe0 & echo $! >$TMPDIR/removal");
 		pause_ms(200);		/* the removal should begin; a late one does no harm */
 	}
 	together(&live, "removing");
@@ -253,7 +253,7 @@ static void a_device_that_goes(void **state)
 {
 	(void)state;
 	assert_int_equal(live_pair(bereft_rank, NULL), 0);
-	run("while kill -0 $(cat /tmp/removal) 2>/dev/null; do sleep 0.1; done");
+	run("while kill -0 $(cat $TMPDIR/removal) 2>/dev/null; do sleep 0.1; done");
 	assert_string_equal(ranks_port(0), "rxe1:1");
 	run("rdma link add rxe0 type rxe netdev v0; chmod a+rw /dev/infiniband/*");
 	gids_settle();
