@@ -29,6 +29,7 @@
 #include "tests/support/logged.h"
 #include "tests/support/make.h"
 #include "tests/support/meanwhile.h"
+#include "tests/support/scratch.h"
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
