@@ -93,7 +93,8 @@ static void each_operation(void **state)
 static void by_ranks(void **state)
 {
 	(void)state;
-	assert_int_equal(TALK(&here, tool, "run", "-n", "3", "--", tool, "ping", "-c", "10"), 0);
+	if (TALK(&here, tool, "run", "-n", "3", "--", tool, "ping", "-c", "10") != 0)
+		fail_msg("ended with %d:\n%s%s", here.status, here.out, here.err);
 	talk_says(&here, "0: RC write to rank 1");
 	talk_says(&here, "0: RC write to rank 2");
 	talk_says(&here, "0:   OK    data        10 of 10 came back");

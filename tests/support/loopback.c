@@ -9,7 +9,10 @@
 
 #include "tests/support/loopback.h"
 
-/* A datagram needs no process that accepts it.  bind(2) succeeds even while the interface is down. */
+/*
+ * A datagram needs no process that accepts it.  Even while the interface is down, bind(2)
+ * succeeds.
+ */
 bool loopback_is_up(void)
 {
 	const struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(9),
