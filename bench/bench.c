@@ -29,7 +29,8 @@
 static struct settings {
 	int rounds, seconds, limit, busy;
 	const char *ways;		/* parts of their names, separated by commas; NULL: all */
-} settings = { 31, 6, 120, 0, NULL };
+	bool quiet;			/* no goals: who reads the table has its own */
+} settings = { 31, 6, 120, 0, NULL, false };
 
 /* One side at one size, with @busy busy loops beside it. */
 struct result {
@@ -141,7 +142,7 @@ static void *rank_run(void *data)
 
 struct usage {
 	double cpu;		/* ms */
-	double keys;
+	double keys, connects, bytes;
 };
 
 static int server_count(const struct bench_side *side)
@@ -177,52 +178,53 @@ long bench_server_stat(const struct bench_pass *pass, int i, const char *name)
 	return i < server_count(pass->side) ? cache_stat(servers[i], name) : -1;
 }
 
-static double keys_of(const struct cache *server)
+static double stats_sum(const char *answer, const char *const *names)
 {
-	static const char *const counters[] = { "cmd_get", "cmd_set", "cmd_touch", "incr_hits",
-						"incr_misses", "delete_hits", "delete_misses" };
-	char answer[8192], line[48];
-	double keys = 0;
+	char line[48];
+	double sum = 0;
 	const char *at;
-	size_t i;
 
-	cache_talk(server, "stats\r\nquit\r\n", answer, sizeof(answer));
-	for (i = 0; i < COUNT(counters); i++) {
-		snprintf(line, sizeof(line), "STAT %s ", counters[i]);
+	for (; *names; names++) {
+		snprintf(line, sizeof(line), "STAT %s ", *names);
 		at = strstr(answer, line);
-		keys += at ? atof(at + strlen(line)) : 0;
+		sum += at ? atof(at + strlen(line)) : 0;
 	}
-	return keys;
-}
-
-static double server_keys(const struct bench_pass *pass)
-{
-	double keys = 0;
-	int i;
-
-	for (i = 0; i < server_count(pass->side); i++)
-		keys += keys_of(servers[i]);
-	return keys;
+	return sum;
 }
 
 /* Asking for counters costs CPU: this reads the CPU time last, note_usage() reads it first. */
 static struct usage server_usage(const struct bench_pass *pass)
 {
-	struct usage usage;
+	static const char *const keys[] = { "cmd_get", "cmd_set", "cmd_touch", "incr_hits",
+					    "incr_misses", "delete_hits", "delete_misses", NULL };
+	static const char *const connects[] = { "total_connections", NULL };
+	static const char *const bytes[] = { "bytes_read", "bytes_written", NULL };
+	struct usage usage = { .keys = 0 };
+	char answer[8192];
+	int i;
 
-	usage.keys = server_keys(pass);
+	for (i = 0; i < server_count(pass->side); i++) {
+		cache_talk(servers[i], "stats\r\nquit\r\n", answer, sizeof(answer));
+		usage.keys += stats_sum(answer, keys);
+		usage.connects += stats_sum(answer, connects);
+		usage.bytes += stats_sum(answer, bytes);
+	}
 	usage.cpu = server_cpu(pass);
 	return usage;
 }
 
-static void note_usage(struct bench_pass *pass, const struct usage *before)
+/* @connects: before the ranks opened. */
+static void note_usage(struct bench_pass *pass, const struct usage *before, double connects)
 {
-	double cpu = server_cpu(pass), keys = server_keys(pass);
+	double cpu = server_cpu(pass);
+	struct usage after = server_usage(pass);
 	int units = pass->bench->units ? pass->bench->units(pass->size) : 1;
 	int repeats = pass->bench->repeats ? pass->bench->repeats : 1;
 
 	pass->figures[BENCH_SERVER_CPU] = (cpu - before->cpu) / repeats;
-	pass->figures[BENCH_KEYS] = (keys - before->keys) / pass->count / units / repeats;
+	pass->figures[BENCH_KEYS] = (after.keys - before->keys) / pass->count / units / repeats;
+	pass->figures[BENCH_CONNECTS] = (after.connects - connects) / pass->count;
+	pass->figures[BENCH_MB] = (after.bytes - before->bytes) / 1e6 / repeats;
 }
 
 /* -------------------------------------------------------------------- pass --- */
@@ -315,6 +317,7 @@ static void join_ranks(struct bench_pass *pass, pthread_t *threads)
 static int run_ranks(struct bench_pass *pass)
 {
 	pthread_t *threads = calloc((size_t)pass->count, sizeof(*threads));
+	const double connects = server_usage(pass).connects;
 	struct usage before;
 	int ret;
 
@@ -327,7 +330,7 @@ static int run_ranks(struct bench_pass *pass)
 	meet(pass, GO);
 	meet(pass, DONE);
 	note_ranks(pass);
-	note_usage(pass, &before);
+	note_usage(pass, &before, connects);
 	meet(pass, PROVED);
 	ret = check(pass);
 	meet(pass, CHECKED);
@@ -341,7 +344,7 @@ static int run_programs(struct bench_pass *pass)
 	struct usage before = server_usage(pass);
 	int ret = pass->side->programs(pass);
 
-	note_usage(pass, &before);
+	note_usage(pass, &before, before.connects);
 	return ret;
 }
 
@@ -575,7 +578,7 @@ static void print_row(const struct bench *bench, const struct result *result)
 
 	printf("| %d | %s |", result->size, result->side->name);
 	if (!result->rounds) {
-		printf(" gave up | - | - | - | - | - |\n");
+		printf(" gave up | - | - | - | - | - | - | - |\n");
 		return;
 	}
 	printf(" %.3g | %.3g-%.3g of %d |", median(result, BENCH_TIME), times[0],
@@ -587,13 +590,15 @@ static void print_row(const struct bench *bench, const struct result *result)
 	print_figure(result, BENCH_SERVER_CPU);
 	print_figure(result, BENCH_KEYS);
 	print_figure(result, BENCH_RANK_CPU);
+	print_figure(result, BENCH_CONNECTS);
+	print_figure(result, BENCH_MB);
 	printf("\n");
 }
 
 static void print_head(const struct bench *bench)
 {
 	printf("\n| %s | way | ms | range, rounds | x first | server CPU ms | %s | "
-	       "rank CPU ms |\n|---|---|---|---|---|---|---|---|\n",
+	       "rank CPU ms | connects a rank | MB |\n|---|---|---|---|---|---|---|---|---|---|\n",
 	       bench->column ? bench->column : "N",
 	       bench->keys_text ? bench->keys_text : "keys a rank");
 	fflush(stdout);
@@ -601,7 +606,9 @@ static void print_head(const struct bench *bench)
 
 /* ------------------------------------------------------------------- goals --- */
 
-static const char *const figure_names[BENCH_FIGURES] = { "time", "server CPU", "keys", "rank CPU" };
+static const char *const figure_names[BENCH_FIGURES] = {
+	"time", "server CPU", "keys", "rank CPU", "connects", "MB",
+};
 
 /* The value of a goal; a side that gave up never reaches it. */
 static double reached(const struct result *side, const struct result *against,
@@ -777,16 +784,17 @@ static void read_options(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "b:r:s:t:w:")) != -1) {
+	while ((option = getopt(argc, argv, "b:qr:s:t:w:")) != -1) {
 		switch (option) {
 		case 'b': settings.busy = number(optarg, BUSY_MAX); break;
+		case 'q': settings.quiet = true; break;
 		case 'r': settings.rounds = number(optarg, ROUNDS_MAX); break;
 		case 's': settings.seconds = number(optarg, 3600); break;
 		case 't': settings.limit = number(optarg, 3600); break;
 		case 'w': settings.ways = optarg; break;
 		default:
-			fprintf(stderr, "usage: %s [-b BUSY] [-r ROUNDS] [-s SECONDS] [-t LIMIT] "
-				"[-w WAY,...] [SIZE...]\n", argv[0]);
+			fprintf(stderr, "usage: %s [-b BUSY] [-q] [-r ROUNDS] [-s SECONDS] "
+				"[-t LIMIT] [-w WAY,...] [SIZE...]\n", argv[0]);
 			exit(2);
 		}
 	}
@@ -854,7 +862,8 @@ int bench_main(int argc, char **argv, const struct bench *bench)
 	measure(bench, count ? sizes : bench->sizes, settings.busy);
 	if (!count && bench->busy_sizes)
 		measure(bench, bench->busy_sizes, BENCH_BUSY);
-	check_goals(bench);
+	if (!settings.quiet)
+		check_goals(bench);
 	end_servers();
 	printf("\n");
 	return status;

@@ -37,6 +37,8 @@ enum bench_figure {
 	BENCH_SERVER_CPU,	/* ms, all Memcached servers */
 	BENCH_KEYS,		/* asked for, stored or deleted, for each rank and unit */
 	BENCH_RANK_CPU,		/* ms of one rank, on average */
+	BENCH_CONNECTS,		/* to Memcached servers, for each rank, also by open() */
+	BENCH_MB,		/* all bytes that these have read and written */
 	BENCH_FIGURES
 };
 
@@ -130,7 +132,7 @@ struct bench {
 	void (*need)(void);		/* exits with 77 and a reason if the bench cannot run */
 };
 
-/* Arguments: [-b BUSY] [-r ROUNDS] [-s SECONDS] [-t LIMIT] [-w WAY,...] [SIZE...] */
+/* Arguments: [-b BUSY] [-q] [-r ROUNDS] [-s SECONDS] [-t LIMIT] [-w WAY,...] [SIZE...] */
 int bench_main(int argc, char **argv, const struct bench *bench);
 
 static inline int64_t bench_clock(void)
