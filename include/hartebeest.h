@@ -57,7 +57,8 @@
  *   HARTEBEEST_DEFAULT  0: the option exchange.timeout (default 30 s) from now
  *   a time              of hartebeest_clock(); one that has passed allows one look
  *   HARTEBEEST_FOREVER  INT64_MAX: no deadline
- *   HARTEBEEST_ONCE     one look, which takes at most a quarter of a second per server
+ *   HARTEBEEST_ONCE     one look, which takes at most a quarter of a second per server, or
+ *                       2 s where answers have taken long before
  *
  * At the deadline the call returns -ETIMEDOUT, and the sentence names what did not arrive.
  * If a server fails in a way that may pass, the library retries until the deadline, and

@@ -77,6 +77,7 @@ void beest_clock_backoff_start(struct beest_backoff *backoff, int ranks)
 	backoff->keys = SIZE_MAX;
 	backoff->expected = 0;
 	backoff->steady = false;
+	backoff->rest = 0;
 	backoff->seed = (uint32_t)beest_hash_fnv(BEEST_HASH_FNV, place, sizeof(place));
 }
 
@@ -100,31 +101,41 @@ static int64_t add_jitter(int64_t pause, uint32_t *seed)
 	return pause * (768 + (*seed >> 16) % 513) / 1024;
 }
 
-void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
+void beest_clock_sleep(int64_t instant)
+{
+	struct timespec until = {
+		.tv_sec = instant / BEEST_SECOND, .tv_nsec = instant % BEEST_SECOND,
+	};
+
+	if (beest_clock_source) {
+		beest_clock_source->sleep_until(instant);
+		return;
+	}
+	/* An absolute time, so that repeated signals do not prolong the sleep. */
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+int64_t beest_clock_backoff_wake(struct beest_backoff *backoff, int64_t deadline)
 {
 	int64_t now = beest_clock_now();
 	int64_t most = beest_clock_backoff_pause(INT64_MAX, backoff->ranks);
 	int64_t elapsed = backoff->steady ? 0 : now - backoff->start;
 	int64_t pause = beest_clock_backoff_pause(elapsed, backoff->ranks);
-	int64_t wake;
-	struct timespec until;
 
 	pause = BEEST_MAX(pause, BEEST_MIN(backoff->expected, most));
-	wake = now + add_jitter(pause, &backoff->seed);
-
-	if (backoff->keys <= BEEST_BACKOFF_KEYS / (size_t)backoff->ranks &&
+	pause = add_jitter(BEEST_MAX(pause, backoff->rest), &backoff->seed);
+	if (!backoff->rest && backoff->keys <= BEEST_BACKOFF_KEYS / (size_t)backoff->ranks &&
 	    now - backoff->progress < BEEST_BACKOFF_EAGER)
-		return;
+		return 0;
 
-	wake = BEEST_MIN(wake, deadline);
-	if (beest_clock_source) {
-		beest_clock_source->sleep_until(wake);
-		return;
-	}
+	return BEEST_MIN(now + pause, deadline);
+}
 
-	until.tv_sec = wake / BEEST_SECOND;
-	until.tv_nsec = wake % BEEST_SECOND;
-	/* An absolute time, so that repeated signals do not prolong the sleep. */
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
+void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline)
+{
+	int64_t wake = beest_clock_backoff_wake(backoff, deadline);
+
+	if (wake)
+		beest_clock_sleep(wake);
 }

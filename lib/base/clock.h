@@ -66,6 +66,7 @@ struct beest_backoff {
 	size_t keys;		/* asked for in each look; the caller sets it */
 	int64_t expected;	/* estimated time left to wait, 0: unknown; the caller sets it */
 	bool steady;		/* no pause is longer than the first; the caller sets it */
+	int64_t rest;		/* no pause is shorter; the caller sets it, 0: as short as usual */
 	uint32_t seed;
 };
 
@@ -78,10 +79,17 @@ void beest_clock_backoff_progress(struct beest_backoff *backoff);
 /* Pure: the pause due @elapsed after the start, before jitter. */
 int64_t beest_clock_backoff_pause(int64_t elapsed, int ranks);
 
+/* Sleeps until then; signals do not shorten it. */
+void beest_clock_sleep(int64_t instant);
+
 /*
- * Sleeps one pause or none, not past @deadline; signals do not shorten it.  When the expected
- * time is longer than the pause, it sleeps that long, but at most the longest pause.
+ * When the pause that is due now ends, not past @deadline; a time that has passed: there is none.
+ * When the expected time is longer than the pause, it lasts that long, but at most as long as the
+ * longest pause.  A rest counts in any case.
  */
+int64_t beest_clock_backoff_wake(struct beest_backoff *backoff, int64_t deadline);
+
+/* Sleeps until then, or not at all if there is no pause. */
 void beest_clock_backoff_sleep(struct beest_backoff *backoff, int64_t deadline);
 
 #endif

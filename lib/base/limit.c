@@ -76,6 +76,27 @@ struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t t
 	return within;
 }
 
+/* How long a pause may go on after hartebeest_cancel(). */
+#define CANCEL_TIME (50 * BEEST_MS)
+
+static bool is_cancelled(const struct beest_limit *limit)
+{
+	return limit->cancel &&
+	       __atomic_load_n(&limit->cancel->called, __ATOMIC_ACQUIRE) != limit->cleared;
+}
+
+void beest_limit_pause(const struct beest_limit *limit, struct beest_backoff *backoff)
+{
+	const int64_t wake = beest_clock_backoff_wake(backoff, limit->end);
+
+	if (!wake)
+		return;
+	while (beest_clock_left(wake) > CANCEL_TIME && !is_cancelled(limit))
+		beest_clock_sleep(beest_clock_deadline(CANCEL_TIME));
+	if (!is_cancelled(limit))
+		beest_clock_sleep(wake);
+}
+
 /* Rounds up, so that a caller does not spin through the last millisecond. */
 void beest_limit_poll(const struct beest_limit *limit, int fd)
 {
@@ -92,8 +113,7 @@ int beest_limit_errno(const struct beest_limit *limit)
 
 int beest_limit_check(const struct beest_limit *limit)
 {
-	if (!limit->cancel ||
-	    __atomic_load_n(&limit->cancel->called, __ATOMIC_ACQUIRE) == limit->cleared)
+	if (!is_cancelled(limit))
 		return 0;
 	return beest_fail(ECANCELED, "hartebeest_cancel() ended the call");
 }

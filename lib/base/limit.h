@@ -66,6 +66,9 @@ int64_t beest_limit_look(const struct beest_limit *limit);
 /* A copy of the limit that ends @time from now at the latest. */
 struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t time);
 
+/* Sleeps one pause of @backoff or none: until it or the limit ends, or the call is cancelled. */
+void beest_limit_pause(const struct beest_limit *limit, struct beest_backoff *backoff);
+
 /* Waits until @fd can be read, but at most a second and not past the limit. */
 void beest_limit_poll(const struct beest_limit *limit, int fd);
 

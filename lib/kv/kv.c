@@ -26,10 +26,9 @@
 
 #define IDLE 32
 
-/* How long each connection of a comparison may take, and how many there are besides those to
- * each address: a proxy may lead each to another server.
+/* How many connections there are besides those to each address: a proxy may lead each to another
+ * server.
  */
-#define COMPARE_TIME (100 * BEEST_MS)
 #define COMPARE_MORE 2
 
 /* How long the program's signal handlers count as known: four system calls read them. */
@@ -182,6 +181,7 @@ static int request_end(struct beest_kv *kv, struct beest_kv_request *request, in
 
 static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, int64_t deadline)
 {
+	const int64_t began = beest_clock_now();
 	int ret;
 
 	ret = beest_request_prepare(request);
@@ -189,8 +189,20 @@ static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, 
 		ret = session_take(&kv->servers[request->server], deadline, &request->session);
 	if (ret == 0)
 		ret = beest_memcached_send(request->session, request, deadline);
+	request->took = beest_clock_now() - began;
 
 	return ret < 0 ? request_end(kv, request, ret) : 0;
+}
+
+/* Waiting for the answers of one server says nothing about the next. */
+static int request_finish(struct beest_kv *kv, struct beest_kv_request *request)
+{
+	const int64_t began = beest_clock_now();
+	int ret = request_end(kv, request, beest_memcached_receive(request->session));
+
+	request->took += beest_clock_now() - began;
+
+	return ret;
 }
 
 /* Returns the last failure, since its sentence is the thread's. */
@@ -210,7 +222,7 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 	for (i = 0; i < count; i++) {
 		if (!requests[i].session)
 			continue;
-		ret = request_end(kv, &requests[i], beest_memcached_receive(requests[i].session));
+		ret = request_finish(kv, &requests[i]);
 		result = ret < 0 ? ret : result;
 	}
 	beest_reserve_end();
@@ -219,7 +231,8 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 	return result;
 }
 
-int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats)
+int beest_kv_probe(struct beest_kv *kv, size_t server, int64_t deadline,
+		   struct beest_kv_stats *stats)
 {
 	const struct beest_memcached_address *address;
 	sigset_t before;
@@ -229,7 +242,7 @@ int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *st
 	if (ret < 0)
 		return ret;
 	signals_block(NULL, &before);
-	ret = BEEST_RESERVED(beest_probe(address, stats));
+	ret = BEEST_RESERVED(beest_probe(address, deadline, stats));
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 
 	return ret;
@@ -237,16 +250,18 @@ int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *st
 
 /* Asks for one key over a connection of its own; true: another value is there. */
 static bool address_differs(const struct beest_memcached_address *address, const char *key,
-			    const struct beest_kv_value *known)
+			    const struct beest_kv_value *known, int64_t deadline)
 {
 	struct beest_kv_value value = { 0 };
-	struct beest_kv_request request = { .keys = &key, .key_count = 1, .values = &value };
+	struct beest_kv_request request = {
+		.keys = &key, .key_count = 1, .values = &value, .patience = BEEST_KV_COMPARE,
+	};
 	struct beest_memcached *session = beest_memcached_new(address);
 	bool differs = false;
 
 	if (!session || beest_request_prepare(&request) < 0)
 		return false;
-	if (beest_memcached_send(session, &request, beest_clock_deadline(COMPARE_TIME)) == 0 &&
+	if (beest_memcached_send(session, &request, deadline) == 0 &&
 	    beest_memcached_receive(session) == 0)
 		differs = value.size != known->size ||
 			  memcmp(value.bytes, known->bytes, value.size) != 0;
@@ -258,15 +273,16 @@ static bool address_differs(const struct beest_memcached_address *address, const
 
 /* Is @known still what the connections in use bring?  They are older than those that differ. */
 static bool value_is_current(struct beest_kv *kv, size_t server, const char *key,
-			     const struct beest_kv_value *known)
+			     const struct beest_kv_value *known, int64_t deadline)
 {
 	struct beest_kv_value value = { 0 };
 	struct beest_kv_request request = {
 		.server = server, .keys = &key, .key_count = 1, .values = &value,
+		.patience = BEEST_KV_COMPARE,
 	};
 	bool same;
 
-	same = beest_kv_run(kv, &request, 1, beest_clock_deadline(COMPARE_TIME), NULL) == 0 &&
+	same = beest_kv_run(kv, &request, 1, deadline, NULL) == 0 &&
 	       !request.fresh && value.size == known->size &&
 	       memcmp(value.bytes, known->bytes, value.size) == 0;
 	beest_kv_values_free(&value, 1);
@@ -275,7 +291,7 @@ static bool value_is_current(struct beest_kv *kv, size_t server, const char *key
 }
 
 int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
-		     const struct beest_kv_value *known)
+		     const struct beest_kv_value *known, int64_t deadline)
 {
 	const struct beest_memcached_address *addresses[BEEST_NAME_ADDRESSES], *other = NULL;
 	const char *label = beest_kv_label(kv, server);
@@ -284,12 +300,12 @@ int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
 
 	signals_block(NULL, &before);
 	beest_reserve_begin();
-	for (i = 0; count && i < count + COMPARE_MORE && !other; i++)
-		if (address_differs(addresses[i % count], key, known))
+	for (i = 0; count && i < count + COMPARE_MORE && !other && beest_clock_left(deadline); i++)
+		if (address_differs(addresses[i % count], key, known, deadline))
 			other = addresses[i % count];
 	beest_reserve_end();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!other || !value_is_current(kv, server, key, known))
+	if (!other || !value_is_current(kv, server, key, known, deadline))
 		return 0;
 
 	if (strcmp(other->label, label) != 0)

@@ -16,6 +16,7 @@
 
 #include <signal.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/parse.h"
 #include "lib/kv/probe.h"
 #include "lib/kv/request.h"
@@ -60,28 +61,31 @@ struct beest_kv_signals {
 /*
  * Runs @count requests on all servers at once: each request is sent before the first answer is
  * awaited, except that requests with answered writes run one after the other.  @deadline covers
- * the whole run, and no single wait lasts longer than a second.  Returns 0 or the ret of a
- * request that failed, with its sentence.  A failed request keeps no values.  Its writes that
- * are not done may have been carried out, or may be later: the caller repeats them.  @signals:
- * of the series, if it is one; may be NULL.
+ * the whole run, each request's patience a single wait.  Returns 0 or the ret of a request that
+ * failed, with its sentence.  Its writes that are not done may have been carried out, or may be
+ * later: the caller repeats them.  @signals: of the series, if it is one; may be NULL.
  */
 int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t count,
 		 int64_t deadline, struct beest_kv_signals *signals);
 
 /*
  * Finds out what is at the address of @server, after a new connection brought no witness.
- * Asks over a plain socket for at most 250 ms and never sends a record.  Returns 0 and *stats
+ * Asks over a plain socket until @deadline and never sends a record.  @stats NULL: asks only for
+ * what a small packet holds, and small packets may pass where others do not.  Returns 0 and *stats
  * if a Memcached answers, else an error of request.h; the sentence quotes the answer of a
  * foreign service.  -ENOBUFS covers any internal error of the server.
  */
-int beest_kv_probe(struct beest_kv *kv, size_t server, struct beest_kv_stats *stats);
+int beest_kv_probe(struct beest_kv *kv, size_t server, int64_t deadline,
+		   struct beest_kv_stats *stats);
 
 /*
  * Is it one server?  Asks each of its addresses for @key, and the first ones once more, over new
- * connections.  -EPROTO: one brings another value than @known, which the connections in use still
- * bring.  0: all that answer and have the key bring @known, or nothing is certain.
+ * connections, until @deadline, and for BEEST_KV_COMPARE each: who finds nothing asks again later.
+ * -EPROTO: one brings another value than @known, which the connections in use still bring.  0: all
+ * that answer and have the key bring @known, or nothing is certain.
  */
+#define BEEST_KV_COMPARE (100 * BEEST_MS)
 int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
-		     const struct beest_kv_value *known);
+		     const struct beest_kv_value *known, int64_t deadline);
 
 #endif

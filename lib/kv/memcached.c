@@ -22,9 +22,6 @@
 #include "lib/kv/memcached.h"
 #include "lib/kv/request.h"
 
-/* No read or write of an attempt takes longer than this, whatever the deadline. */
-#define ATTEMPT_MS 1000
-
 /* More than libmemcached uses of the stack before it stores the name of the login mechanism. */
 #define STACK_SIZE (24 * 1024)
 
@@ -351,11 +348,15 @@ static __attribute__((noinline)) void stack_clear(void)
 	__asm__ volatile("" : : "r"(stack) : "memory");	/* keeps the memset from being removed */
 }
 
-/* libmemcached applies its timeout to each read or write, not to the whole call. */
+/* libmemcached applies its timeout to each read or write, and closes the connection then. */
 static void timeout_set(struct beest_memcached *session)
 {
-	int64_t left = beest_clock_left(session->deadline) / BEEST_MS;
-	uint64_t ms = left < 1 ? 1 : (uint64_t)BEEST_MIN(left, ATTEMPT_MS);
+	const int64_t patience = session->request->patience;
+	int64_t left = beest_clock_left(session->deadline);
+	uint64_t ms;
+
+	left = BEEST_MIN(left, patience ? patience : INT64_MAX) / BEEST_MS;
+	ms = (uint64_t)BEEST_MAX(BEEST_MIN(left, INT32_MAX), 1);
 
 	if (session->address->login)
 		stack_clear();

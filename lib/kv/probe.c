@@ -26,11 +26,13 @@
 #include "lib/kv/memcached.h"
 #include "lib/kv/probe.h"
 
-#define PROBE_TIME (250 * BEEST_MS)
 #define LISTEN_TIME (40 * BEEST_MS)
 #define QUOTED 64		/* bytes of a foreign answer, at most */
 
-#define QUESTION "version\r\nstats\r\nstats settings\r\n"
+#define US_MOST (INT64_C(3600) * 1000000)	/* what every kernel takes */
+
+#define SMALL_QUESTION "version\r\n"
+#define QUESTION SMALL_QUESTION "stats\r\nstats settings\r\n"
 #define ANSWERS 2		/* of the three end in END: both stats */
 #define UNCOUNTED 16		/* connections, see rejected_number() */
 
@@ -41,7 +43,7 @@
 
 struct probe {
 	const struct beest_memcached_address *address;
-	struct beest_kv_stats *stats;
+	struct beest_kv_stats *stats;	/* NULL: nothing that has a long answer is asked */
 	int64_t deadline;
 	int fd;
 	size_t used;
@@ -59,7 +61,8 @@ static int probe_fail(const struct probe *probe, int err, const char *phrase)
  */
 static void socket_limit(const struct probe *probe, int option, int64_t deadline)
 {
-	struct timeval left = { .tv_usec = beest_clock_left(deadline) / BEEST_US + 1 };
+	const int64_t us = BEEST_MIN(beest_clock_left(deadline) / BEEST_US, US_MOST) + 1;
+	struct timeval left = { .tv_sec = us / 1000000, .tv_usec = us % 1000000 };
 
 	setsockopt(probe->fd, SOL_SOCKET, option, &left, sizeof(left));
 }
@@ -201,6 +204,8 @@ static bool answer_is_complete(const struct probe *probe)
 	const char *at = probe->answer;
 	int ends;
 
+	if (!probe->stats)
+		return strchr(at, '\n') != NULL;
 	for (ends = 0; (at = strstr(at, "\r\nEND\r\n")); ends++)
 		at += 2;
 
@@ -219,9 +224,10 @@ static bool answer_is_foreign(const struct probe *probe)
 /* 1: the server closed the connection without an answer. */
 static int ask_text(struct probe *probe)
 {
+	const char *question = probe->stats ? QUESTION : SMALL_QUESTION;
 	int more;
 
-	send(probe->fd, QUESTION, strlen(QUESTION), MSG_NOSIGNAL);	/* a failure shows below */
+	send(probe->fd, question, strlen(question), MSG_NOSIGNAL);	/* a failure shows below */
 	do
 		more = answer_read(probe, probe->deadline);
 	while (more == 1 && !answer_is_foreign(probe) && !answer_is_complete(probe));
@@ -232,6 +238,8 @@ static int ask_text(struct probe *probe)
 		return answer_judge(probe);
 	if (!answer_is_complete(probe))
 		return probe_fail(probe, EHOSTDOWN, BEEST_KV_SILENT);
+	if (!probe->stats)
+		return 0;
 	probe->stats->limit_bytes = stat_number(probe, "STAT limit_maxbytes ");
 	probe->stats->item_bytes = stat_number(probe, "STAT item_size_max ");
 	probe->stats->evictions = stat_number(probe, "STAT evictions ");
@@ -296,7 +304,8 @@ static int ask_tls(struct probe *probe)
 	return probe_fail(probe, ECONNRESET, "it closes every connection without an answer");
 }
 
-int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats)
+int beest_probe(const struct beest_memcached_address *address, int64_t deadline,
+		struct beest_kv_stats *stats)
 {
 	static int (*const asks[])(struct probe *probe) = { ask_text, ask_binary, ask_tls };
 	struct probe *probe = calloc(1, sizeof(*probe));	/* too large for small stacks */
@@ -307,8 +316,9 @@ int beest_probe(const struct beest_memcached_address *address, struct beest_kv_s
 		return beest_fail(ENOMEM, "server %s: no memory for a question", address->label);
 	probe->address = address;
 	probe->stats = stats;
-	probe->deadline = beest_clock_deadline(PROBE_TIME);
-	memset(stats, 0, sizeof(*stats));
+	probe->deadline = deadline;
+	if (stats)
+		memset(stats, 0, sizeof(*stats));
 	for (i = 0; i < BEEST_COUNT(asks) && ret > 0; i++) {
 		ret = socket_connect(probe);
 		if (ret == 0)

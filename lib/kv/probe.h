@@ -22,6 +22,7 @@ struct beest_kv_stats {
 };
 
 /* See beest_kv_probe(). */
-int beest_probe(const struct beest_memcached_address *address, struct beest_kv_stats *stats);
+int beest_probe(const struct beest_memcached_address *address, int64_t deadline,
+		struct beest_kv_stats *stats);
 
 #endif

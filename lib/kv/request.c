@@ -45,6 +45,7 @@ int beest_request_prepare(struct beest_kv_request *request)
 	int ret = 0;
 
 	request->session = NULL;
+	request->took = 0;
 	request->unexplained = false;
 	if (request->key_count)
 		memset(request->values, 0, request->key_count * sizeof(*request->values));
@@ -69,7 +70,9 @@ void beest_request_spoil(struct beest_kv_request *request, int ret)
 	struct beest_kv_write *write;
 	size_t i;
 
-	beest_kv_values_free(request->values, request->key_count);
+	if ((ret != -EHOSTDOWN && ret != -ECONNRESET) || !request->key_count ||
+	    !request->values[0].bytes)
+		beest_kv_values_free(request->values, request->key_count);
 	request->answered = false;
 	request->ret = ret;
 	beest_text_copy(request->why, sizeof(request->why), ret < 0 ? beest_error_text() : "");

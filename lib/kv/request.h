@@ -96,6 +96,12 @@ struct beest_kv_write {
 struct beest_kv_request {
 	size_t server;
 	/*
+	 * How long the server may send nothing before the request fails: while bytes arrive, it
+	 * goes on until its deadline.  libmemcached closes the connection then, so a later answer
+	 * would be lost.  0: as long as the deadline allows.
+	 */
+	int64_t patience;
+	/*
 	 * Nothing need be read: if the connection brought an answer within the last 100 ms,
 	 * the writes are only handed to the kernel.  Otherwise the keys are read as always.
 	 */
@@ -114,7 +120,11 @@ struct beest_kv_request {
 	 */
 	const char *const *keys;
 	size_t key_count;	/* 0 only if the last write is answered: nothing is read */
-	/* The caller's array: values[i] answers keys[i]; for beest_kv_values_free(). */
+	/*
+	 * The caller's array: values[i] answers keys[i]; for beest_kv_values_free().  A request
+	 * that failed with -EHOSTDOWN or -ECONNRESET behind its witness keeps those that had come:
+	 * a key without a value may be absent or not.
+	 */
 	struct beest_kv_value *values;
 	/* Results. */
 	int ret;		/* 0, or an error of the list above */
@@ -122,6 +132,7 @@ struct beest_kv_request {
 	bool fresh;		/* it went over a new connection */
 	bool unexplained;	/* no connection, for an unknown reason: use beest_kv_probe() */
 	bool answered;		/* the writes were carried out, and the keys, if any, read */
+	int64_t took;		/* how long it held up its caller */
 	struct beest_memcached *session;	/* only while it runs */
 };
 

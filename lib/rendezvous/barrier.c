@@ -83,7 +83,7 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 			return beest_fail(beest_limit_errno(limit),
 					  "another thread is still in this context's first "
 					  "barrier");
-		beest_clock_backoff_sleep(&backoff, limit->end);
+		beest_limit_pause(limit, &backoff);
 	}
 }
 

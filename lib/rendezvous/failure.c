@@ -75,7 +75,8 @@ static size_t failing_tell(struct beest_registry *registry, uint8_t *bytes)
 	struct failing failing = { .place = (uint64_t)beest_process_clock() };
 	struct beest_kv_stats stats;
 
-	if (beest_kv_probe(registry->kv, registry->failure.server, &stats) == 0)
+	if (beest_kv_probe(registry->kv, registry->failure.server, beest_clock_deadline(ASK_TIME),
+			   &stats) == 0)
 		failing.server = stats.time;
 
 	return (size_t)beest_codec_encode(&failing_layout, &failing, bytes, sizeof(failing));
@@ -173,7 +174,8 @@ static int is_of_this_run(struct beest_registry *registry, const struct beest_re
 	if (!failing.server)
 		return 0;
 
-	ret = beest_kv_probe(registry->kv, registry->failure.server, &stats);
+	ret = beest_kv_probe(registry->kv, registry->failure.server, beest_clock_deadline(ASK_TIME),
+			     &stats);
 	if (ret < 0 || !stats.time)
 		return ret;
 	since = (int64_t)(stats.time - failing.server) * BEEST_SECOND;

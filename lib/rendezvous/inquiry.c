@@ -9,9 +9,6 @@
 #include "lib/rendezvous/inquiry.h"
 #include "lib/rendezvous/presence.h"
 
-/* How long all questions of one kind may take together. */
-#define ASK_TIME (250 * BEEST_MS)
-
 /* In a larger job, every rank that waits in vain would ask for every other one. */
 #define RANKS_MAX 64
 
@@ -20,7 +17,7 @@
 
 bool beest_inquiry_fits(const struct beest_limit *limit)
 {
-	return !limit->once && beest_limit_span(limit) >= 2 * ASK_TIME;
+	return !limit->once && beest_limit_span(limit) >= 2 * BEEST_INQUIRY_TIME;
 }
 
 /* @known: by the server.  An author restores other records, and notices that they were missing. */
@@ -40,10 +37,10 @@ static void evictions_say(struct beest_registry *registry, size_t server,
 }
 
 void beest_inquiry_server(struct beest_registry *registry, size_t server,
-			  enum beest_record_kind kind, struct beest_text *text)
+			  enum beest_record_kind kind, int64_t deadline, struct beest_text *text)
 {
 	struct beest_kv_stats stats = { .evictions = 0 };
-	int ret = beest_kv_probe(registry->kv, server, &stats);
+	int ret = beest_kv_probe(registry->kv, server, deadline, &stats);
 
 	if (ret == -EUSERS)
 		beest_text_item(text, "but it refuses new connections: all that it may have are in "
@@ -73,7 +70,7 @@ bool beest_inquiry_rank(struct beest_registry *registry, int32_t rank, struct be
 {
 	struct beest_presence_query query = { .rank = rank };
 
-	beest_presence_query(registry, &query, 1, beest_clock_deadline(ASK_TIME));
+	beest_presence_query(registry, &query, 1, beest_clock_deadline(BEEST_INQUIRY_TIME));
 	if (query.ret > 0)
 		rank_say(registry, &query, text);
 
@@ -102,7 +99,8 @@ static void ranks_say(const struct beest_registry *registry,
 		beest_text_item(text, "not seen: rank %s", unseen.buffer);
 }
 
-bool beest_inquiry_ranks(struct beest_registry *registry, struct beest_text *text)
+bool beest_inquiry_ranks(struct beest_registry *registry, int64_t deadline,
+			 struct beest_text *text)
 {
 	const struct beest_ids *ranks = registry->ranks;
 	struct beest_presence_query *queries;
@@ -116,7 +114,7 @@ bool beest_inquiry_ranks(struct beest_registry *registry, struct beest_text *tex
 	for (i = 0; i < ranks->count; i++)
 		if (ranks->id[i] != registry->presence.rank)
 			queries[count++].rank = ranks->id[i];
-	beest_presence_query(registry, queries, count, beest_clock_deadline(ASK_TIME));
+	beest_presence_query(registry, queries, count, deadline);
 	for (i = 0; i < count; i++)
 		seen += queries[i].ret > 0;
 	ranks_say(registry, queries, count, seen, text);

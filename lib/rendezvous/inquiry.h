@@ -11,6 +11,9 @@
 
 #include "lib/rendezvous/registry.h"
 
+/* How long all questions of one kind may take together. */
+#define BEEST_INQUIRY_TIME (250 * BEEST_MS)
+
 /* Is a wait of this length worth a question?  A program repeats a shorter one at any rate. */
 bool beest_inquiry_fits(const struct beest_limit *limit);
 
@@ -19,7 +22,7 @@ bool beest_inquiry_fits(const struct beest_limit *limit);
  * @kind: of a record that was never seen there; BEEST_KIND_ANY: none is missing.
  */
 void beest_inquiry_server(struct beest_registry *registry, size_t server,
-			  enum beest_record_kind kind, struct beest_text *text);
+			  enum beest_record_kind kind, int64_t deadline, struct beest_text *text);
 
 /*
  * Adds who has @rank now: "rank 1 on cn08, pid 17, which last waited for barrier 'b'".  False: no
@@ -32,6 +35,7 @@ bool beest_inquiry_rank(struct beest_registry *registry, int32_t rank, struct be
  * id and servers are not the reason.  False also for jobs whose size is unknown or large, whose
  * ranks are not asked for.
  */
-bool beest_inquiry_ranks(struct beest_registry *registry, struct beest_text *text);
+bool beest_inquiry_ranks(struct beest_registry *registry, int64_t deadline,
+			 struct beest_text *text);
 
 #endif

@@ -12,11 +12,6 @@
 #include "lib/kv/request.h"
 #include "lib/rendezvous/look.h"
 
-/* A server that failed is sent what nobody waits for only after this pause, ... */
-#define AWAY_PAUSE BEEST_SECOND
-/* ... which doubles with each further failure, up to: */
-#define AWAY_PAUSE_MAX (8 * BEEST_SECOND)
-
 /* The shortest time between two questions for a server's evictions. */
 #define PROBE_PAUSE BEEST_SECOND
 
@@ -60,28 +55,38 @@ struct round {
 static void server_note(struct beest_registry *registry, const struct part *part, int failure)
 {
 	struct beest_registry_server *own = &registry->servers[part->plan.server];
+	const struct beest_kv_request *request = part->request;
 	int64_t now = beest_clock_now();
+	bool again;
 
 	pthread_mutex_lock(&registry->lock);
+	/* One that the deadline has cut short knows less than the one before, which was not. */
+	again = failure == -EHOSTDOWN && own->failure == failure &&
+		request->took < request->patience;
 	own->failure = failure;
 	if (failure == 0) {
 		own->answered = now;
 		own->answered_by = part->plan.number;
-		own->away_until = own->away_pause = 0;
+		own->away_until = 0;
+		if (request->answered)
+			beest_pace_answered(&own->pace, request->took);
 	} else {
 		own->failed_by = part->plan.number;
-		memcpy(own->why, part->request->why, sizeof(own->why));
+		if (!again)
+			memcpy(own->why, request->why, sizeof(own->why));
 	}
 	/* A closed old connection says nothing about the server. */
-	if (failure < 0 && (failure != -ECONNRESET || part->request->fresh)) {
-		own->away_pause = !own->away_pause ? AWAY_PAUSE :
-				  BEEST_MIN(2 * own->away_pause, AWAY_PAUSE_MAX);
-		own->away_until = now + own->away_pause;
+	if (failure < 0 && (failure != -ECONNRESET || request->fresh)) {
+		beest_pace_failed(&own->pace, request->key_count);
+		own->away_until = now + beest_pace_away(&own->pace);
 	}
 	pthread_mutex_unlock(&registry->lock);
 }
 
-/* The last look of a wait is short: brief silence soon after an answer proves nothing. */
+/*
+ * The last look of a wait is short: silence proves nothing while it has lasted no longer than this
+ * server's answers may take.
+ */
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY])
 {
@@ -91,7 +96,8 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	pthread_mutex_lock(&registry->lock);
 	ret = own->failure;
 	if (ret == -EHOSTDOWN && own->answered_by > since &&
-	    beest_clock_now() - own->answered < 2 * BEEST_LIMIT_LOOK)
+	    beest_clock_now() - own->answered < BEEST_MAX(2 * BEEST_LIMIT_LOOK,
+							  4 * own->pace.longest))
 		ret = 0;
 	if (ret == 0)
 		ret = own->failed_by > since;
@@ -99,6 +105,28 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	pthread_mutex_unlock(&registry->lock);
 
 	return ret;
+}
+
+/* Slower than that, a server cannot answer all who wait as often as they usually ask. */
+#define SLOW (100 * BEEST_MS)
+
+void beest_look_speed_say(struct beest_registry *registry, size_t server, int64_t began,
+			  uint64_t bytes, struct beest_text *text)
+{
+	const struct beest_registry_server *own = &registry->servers[server];
+	bool slow;
+
+	pthread_mutex_lock(&registry->lock);
+	slow = own->failure == -EHOSTDOWN || own->pace.longest > SLOW;
+	pthread_mutex_unlock(&registry->lock);
+	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
+	if (!slow)
+		return;
+	beest_text_add(text, " slowly: %.1f MB in %s",
+		       (double)(__atomic_load_n(&registry->bytes, __ATOMIC_RELAXED) - bytes) / 1e6,
+		       BEEST_SPAN(beest_clock_now() - began));
+	if (registry->size)
+		beest_text_add(text, ", and %d ranks ask it", registry->size);
 }
 
 /* Those who passed or went on notice nothing of it until they call the library again. */
@@ -127,6 +155,41 @@ static int server_is_away(struct beest_registry *registry, size_t server)
 	pthread_mutex_unlock(&registry->lock);
 
 	return failure;
+}
+
+static struct beest_pace pace_of(struct beest_registry *registry, size_t server)
+{
+	struct beest_pace pace;
+
+	pthread_mutex_lock(&registry->lock);
+	pace = registry->servers[server].pace;
+	pthread_mutex_unlock(&registry->lock);
+
+	return pace;
+}
+
+static int64_t patience_of(struct beest_registry *registry, size_t server)
+{
+	const struct beest_pace pace = pace_of(registry, server);
+
+	return beest_pace_patience(&pace);
+}
+
+int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t waited)
+{
+	const struct beest_pace pace = pace_of(registry, server);
+
+	return beest_pace_rest(&pace, waited);
+}
+
+int64_t beest_look_longest(struct beest_registry *registry, size_t server)
+{
+	return pace_of(registry, server).longest;
+}
+
+size_t beest_look_keys(struct beest_registry *registry, size_t server)
+{
+	return pace_of(registry, server).keys;
 }
 
 bool beest_look_is_silent(struct beest_registry *registry, size_t server)
@@ -209,6 +272,7 @@ static int part_fill(struct round *round, struct part *part)
 	size_t i;
 
 	request->server = part->plan.server;
+	request->patience = patience_of(round->registry, part->plan.server);
 	request->writes = part->plan.writes;
 	request->keys = part->plan.keys;
 	request->key_count = part->plan.key_count;
@@ -308,15 +372,17 @@ bool beest_look_epoch(struct beest_registry *registry, size_t server,
 	return known;
 }
 
-int beest_look_compare(struct beest_registry *registry, size_t server)
+int beest_look_compare(struct beest_registry *registry, size_t server, int64_t deadline)
 {
 	uint8_t epoch[BEEST_EPOCH_SIZE];
 	const struct beest_kv_value known = { .bytes = epoch, .size = sizeof(epoch) };
 
-	if (!beest_look_epoch(registry, server, epoch))
+	/* One that answers slowly would not do so in time, and had better not be asked more. */
+	if (!beest_look_epoch(registry, server, epoch) ||
+	    beest_look_longest(registry, server) > BEEST_KV_COMPARE)
 		return 0;
 
-	return beest_kv_compare(registry->kv, server, registry->epoch_key, &known);
+	return beest_kv_compare(registry->kv, server, registry->epoch_key, &known, deadline);
 }
 
 /*
@@ -356,6 +422,7 @@ static int key_read(struct beest_registry *registry, size_t server, const char *
 {
 	struct beest_kv_request request = {
 		.server = server, .keys = &key, .key_count = 1, .values = value,
+		.patience = patience_of(registry, server),
 	};
 
 	return beest_kv_run(registry->kv, &request, 1, deadline, NULL);
@@ -415,11 +482,12 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	struct beest_kv_write write;
 	struct beest_kv_request request = {
 		.server = server, .writes = &write, .write_count = 1,
+		.patience = patience_of(registry, server),
 	};
 	uint64_t number;
 	int ret;
 
-	ret = beest_kv_probe(registry->kv, server, &stats);
+	ret = beest_kv_probe(registry->kv, server, deadline, &stats);
 	if (ret == 0)
 		ret = epoch_write(registry, fresh, &write);
 	if (ret < 0)
@@ -500,7 +568,8 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 	if (due)
 		own->probed = now;
 	pthread_mutex_unlock(&registry->lock);
-	ret = due ? beest_kv_probe(registry->kv, server, &stats) : 0;
+	ret = due ? beest_kv_probe(registry->kv, server, beest_clock_deadline(OFFER_TIME),
+				   &stats) : 0;
 	if (due && ret == 0)
 		ret = server_takes_less(registry, server, &stats);
 	if (!due || ret < 0)
@@ -541,16 +610,30 @@ static void extras_hand_over(const struct part *part, struct beest_look *look)
 		}
 }
 
-static void part_hand_over(const struct part *part, struct beest_look *look)
+/* After a failure, a key without a value may be absent, or its answer has not come. */
+static void wants_hand_over(const struct part *part, const struct beest_look *look, bool all)
 {
 	size_t i, key = part->plan.key_count;
 
-	extras_hand_over(part, look);
-	for (i = 0; i < look->count; i++)
-		if (part_has_want(part, &look->wants[i])) {
-			look->wants[i].value = part->request->values[key];
-			part->request->values[key++].bytes = NULL;
-		}
+	for (i = 0; i < look->count; i++) {
+		if (!part_has_want(part, &look->wants[i]))
+			continue;
+		look->wants[i].value = part->request->values[key];
+		look->wants[i].failed = !all && !look->wants[i].value.bytes;
+		part->request->values[key++].bytes = NULL;
+	}
+}
+
+/* Of a request that failed, only what came from the known server counts. */
+static bool part_is_witnessed(struct round *round, const struct part *part)
+{
+	const struct beest_kv_request *request = part->request;
+	uint8_t epoch[BEEST_EPOCH_SIZE];
+
+	return request->key_count && request->values[0].bytes &&
+	       request->values[0].size == sizeof(epoch) &&
+	       beest_look_epoch(round->registry, part->plan.server, epoch) &&
+	       memcmp(request->values[0].bytes, epoch, sizeof(epoch)) == 0;
 }
 
 /*
@@ -584,7 +667,8 @@ static int part_judge(struct round *round, struct part *part)
 
 	missing = beest_lease_done(registry->leases, &part->plan, ret, request->answered,
 				   request->values, part_found_by(round, part));
-	part_hand_over(part, round->look);
+	extras_hand_over(part, round->look);
+	wants_hand_over(part, round->look, true);
 	server_note(registry, part, 0);
 
 	return missing ? server_lost_some(registry, server) : 0;
@@ -668,6 +752,8 @@ static void part_end(struct round *round, struct part *part)
 	beest_lease_done(registry->leases, &part->plan, done, false, NULL,
 			 part_found_by(round, part));
 	wants_fail(look, part->plan.server);
+	if (part_is_witnessed(round, part))
+		wants_hand_over(part, look, false);
 	server_note(registry, part, ret);
 }
 
@@ -691,6 +777,33 @@ static void part_again(struct round *round, struct part *part)
 		  "over a new connection", part->plan.number,
 		  beest_kv_text(round->registry->kv, part->request->server));
 	beest_kv_run(round->registry->kv, part->request, 1, round->look->deadline, NULL);
+}
+
+/*
+ * A server that answers a small request over a new connection, but not this one, is overloaded, or
+ * large packets are lost on the way there or back.
+ */
+static int part_ask_less(struct round *round, const struct part *part)
+{
+	struct beest_registry *registry = round->registry;
+	const struct beest_kv_request *request = part->request;
+	const int64_t time = BEEST_MAX(BEEST_LIMIT_LOOK,
+				       2 * beest_look_longest(registry, request->server));
+	size_t i, bytes = 0;
+	char former[BEEST_KV_WHY];
+
+	memcpy(former, request->why, sizeof(former));
+	if (beest_kv_probe(registry->kv, request->server,
+			   BEEST_MIN(round->look->deadline, beest_clock_deadline(time)), NULL) < 0)
+		return beest_fail(EHOSTDOWN, "%s", former);
+	for (i = 0; i < request->write_count; i++)
+		bytes += request->writes[i].size;
+
+	return beest_fail(EHOSTDOWN, "server %s answers small requests, but not this one (%zu "
+			  "bytes to store, %zu keys to read) within %s: it or the network is "
+			  "overloaded, or large packets are lost on the way (path MTU)",
+			  beest_kv_label(registry->kv, request->server), bytes, request->key_count,
+			  BEEST_SPAN(request->took));
 }
 
 /*
@@ -722,8 +835,12 @@ static void part_mend(struct round *round, struct part *part)
 
 	if ((request->ret == -ENODATA || request->ret == -ECONNRESET) && !request->fresh)
 		part_again(round, part);
-	if (part_wants_probe(round, part)) {
-		ret = beest_kv_probe(registry->kv, request->server, &stats);
+	if (request->ret == -EHOSTDOWN && request->took >= request->patience &&
+	    beest_clock_left(round->look->deadline) &&
+	    beest_look_epoch(registry, request->server, part->epoch)) {
+		ret = part_ask_less(round, part);
+	} else if (part_wants_probe(round, part)) {
+		ret = beest_kv_probe(registry->kv, request->server, round->look->deadline, &stats);
 	} else if (request->ret == -ENODATA) {
 		ret = epoch_mend(registry, request->server, round->look->deadline);
 		if (ret == 0) {

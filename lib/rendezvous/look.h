@@ -69,8 +69,8 @@ void beest_look_send(struct beest_registry *registry, const char *key);
 void beest_look_begin_again(struct beest_registry *registry);
 
 /*
- * The error of a server at the last look, and its sentence.  0: the server answers, or was
- * only briefly silent; 1: the same, but a request after number @since failed.
+ * The error of a server at the last look, and its sentence.  0: the server answers, or was silent
+ * no longer than its answers may take; 1: the same, but a request after number @since failed.
  */
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY]);
@@ -78,9 +78,25 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 /* Was the server silent a moment ago?  What nobody waits for had better not be asked of it now. */
 bool beest_look_is_silent(struct beest_registry *registry, size_t server);
 
+/*
+ * Adds that the server answers and, if it does so slowly, how slowly: what was read and written
+ * since @began, when it was @bytes.
+ */
+void beest_look_speed_say(struct beest_registry *registry, size_t server, int64_t began,
+			  uint64_t bytes, struct beest_text *text);
+
 /* Adds that the server has lost its contents, as a request after number @since has shown. */
 void beest_look_loss_say(struct beest_registry *registry, size_t server, uint64_t since,
 			 struct beest_text *text);
+
+/* How long to rest before asking a server again for the same. */
+int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t waited);
+
+/* How long its answers take at most, of late. */
+int64_t beest_look_longest(struct beest_registry *registry, size_t server);
+
+/* How many keys one request to it may ask for.  0: any number. */
+size_t beest_look_keys(struct beest_registry *registry, size_t server);
 
 /* The epoch of a server; false: not known. */
 bool beest_look_epoch(struct beest_registry *registry, size_t server,
@@ -90,7 +106,7 @@ bool beest_look_epoch(struct beest_registry *registry, size_t server,
  * Do all addresses of a server, and new connections to it, lead to one server?  -EPROTO: no, see
  * beest_kv_compare().
  */
-int beest_look_compare(struct beest_registry *registry, size_t server);
+int beest_look_compare(struct beest_registry *registry, size_t server, int64_t deadline);
 
 /* Logs once that a server failed, with the thread's sentence, and that others are not affected. */
 void beest_look_degraded(struct beest_registry *registry);

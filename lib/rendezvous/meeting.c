@@ -11,17 +11,16 @@
 #include "lib/rendezvous/meeting.h"
 #include "lib/rendezvous/missing.h"
 
-/* The most that a look besides those of the wait may take. */
-#define LOOK_MOST BEEST_SECOND
-
 /*
  * If nobody has come for LATE_FIRST plus LATE_RANK per rank, this rank no longer relies on others:
  * it reads parts that the head lacks, and asks whether those who are missing will come.  It does so
  * again and again, with pauses of at most LATE_MOST, and reads its own part and LATE_PARTS others
- * each time: with many ranks, all of them wait for the same few.
+ * each time: with many ranks, all of them wait for the same few.  At a server that answers slowly,
+ * ranks come as slowly as it answers, so all of this takes longer there.
  */
 #define LATE_FIRST (50 * BEEST_MS)
 #define LATE_RANK (500 * BEEST_US)
+#define LATE_LOOKS 8
 #define LATE_MOST BEEST_SECOND
 #define LATE_PARTS 2
 
@@ -42,7 +41,7 @@ struct meeting {
 
 int64_t beest_meeting_deadline(const struct beest_meeting *call)
 {
-	return BEEST_MIN(beest_limit_look(call->limit), beest_clock_deadline(LOOK_MOST));
+	return beest_limit_look(call->limit);
 }
 
 struct beest_tally_place beest_meeting_place(const struct beest_meeting *call, uint64_t run)
@@ -58,9 +57,18 @@ static bool calls_roll(const struct meeting *m)
 	return !m->call->run;
 }
 
-static int64_t late_after(const struct meeting *m)
+/* How long the ranks take to come if they begin at about the same time. */
+static int64_t usual_time(const struct meeting *m)
 {
 	return LATE_FIRST + (int64_t)m->call->ranks->count * LATE_RANK;
+}
+
+static int64_t late_after(const struct meeting *m)
+{
+	const struct beest_tally *any = m->pass.parts ? &m->pass : &m->roll;
+
+	return usual_time(m) +
+	       LATE_LOOKS * beest_look_longest(m->call->registry, any->where.server);
 }
 
 /* ---------------------------------------------------------------------- the lists --- */
@@ -90,7 +98,7 @@ static int pass_come(struct meeting *m, uint64_t run)
 	int ret = beest_tally_start(&m->pass, &place);
 
 	m->began = beest_clock_now();
-	m->pass.sample_until = m->began + late_after(m);
+	m->pass.sample_until = m->began + usual_time(m);
 	m->pass.rounds.gives_up = m->state->gives_up;
 	if (ret < 0 || m->state->gives_up)
 		return ret;
@@ -121,7 +129,7 @@ static int roll_come(struct meeting *m)
 	ret = beest_tally_start_roll(&m->roll, &place, m->call->generation, m->call->blob,
 				     m->call->blob_size, m->call->marks);
 	m->roll.told.roll = state->roll;
-	m->roll.sample_until = m->began + late_after(m);
+	m->roll.sample_until = m->began + usual_time(m);
 	if (ret == 0)
 		ret = beest_tally_say(&m->roll, BEEST_BARRIER_COMES, 0);
 	/* An earlier call of the same roll call may have come further. */
@@ -316,7 +324,7 @@ static void missing_report(struct meeting *m)
 {
 	const struct beest_missing missing = missing_of(m);
 
-	m->report_at = beest_clock_now() + BEEST_SECOND;
+	m->report_at = beest_clock_now() + BEEST_MAX(BEEST_SECOND, late_after(m));
 	beest_missing_report(&missing, m->call->progress, m->call->data);
 }
 
@@ -343,7 +351,7 @@ static int late_each(struct meeting *m)
 	if (!reports && (now < BEEST_MAX(state->began_at, moved_at) + after ||
 			 now < state->due_at))
 		return 0;
-	state->due_at = now + BEEST_MIN(BEEST_MAX(elapsed / 4, after), LATE_MOST);
+	state->due_at = now + BEEST_MAX(BEEST_MIN(elapsed / 4, LATE_MOST), after);
 	ret = lacking_read(m, reports ? SIZE_MAX : LATE_PARTS);
 	if (reports && ret == 0)
 		missing_report(m);

@@ -98,7 +98,7 @@ static inline size_t beest_meeting_mark_size(const struct beest_meeting *meeting
  */
 int beest_meeting_run(struct beest_meeting *meeting);
 
-/* The deadline of an extra look, outside the wait's own: within the limit, at most a second. */
+/* The deadline of an extra look, outside the wait's own. */
 int64_t beest_meeting_deadline(const struct beest_meeting *meeting);
 
 /* Where its lists are; those of the roll call if @run is 0. */

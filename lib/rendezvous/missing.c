@@ -178,7 +178,8 @@ static void reasons_add(struct beest_text *text, const struct beest_missing *mis
 				tally->stranger.why);
 	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
 	if (beest_inquiry_fits(missing->limit))
-		beest_inquiry_server(registry, server, BEEST_KIND_ANY, text);
+		beest_inquiry_server(registry, server, BEEST_KIND_ANY,
+				     beest_clock_deadline(BEEST_INQUIRY_TIME), text);
 	beest_look_loss_say(registry, server, missing->since, text);
 	beest_registry_suspicion(registry, unseen ? "all ranks" : NULL, text);
 }

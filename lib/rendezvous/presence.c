@@ -411,8 +411,12 @@ bool beest_presence_disowns(const struct beest_registry *registry,
 
 /* ------------------------------------------------- what was heard of authors --- */
 
-/* As long as a look for their presence may take, since it decides whether a record is used. */
+/*
+ * An answer about an author has to last until the record that it is about was judged, and for the
+ * next looks, or each would ask again.
+ */
 #define ALIVE_TIME BEEST_SECOND
+#define ALIVE_LOOKS 4
 
 static struct beest_registry_heard *heard_row(struct beest_registry *registry,
 					      const struct beest_incarnation *incarnation)
@@ -424,9 +428,12 @@ static struct beest_registry_heard *heard_row(struct beest_registry *registry,
 static void heard_note(struct beest_registry *registry,
 		       const struct beest_incarnation *incarnation, const char *fate)
 {
+	const int64_t looks = ALIVE_LOOKS * beest_look_longest(registry, registry->presence.server);
+	const int64_t until = fate ? 0 : beest_clock_deadline(BEEST_MAX(ALIVE_TIME, looks));
+
 	pthread_mutex_lock(&registry->lock);
 	*heard_row(registry, incarnation) = (struct beest_registry_heard){
-		*incarnation, fate ? 0 : beest_clock_deadline(ALIVE_TIME), fate,
+		*incarnation, until, fate,
 	};
 	pthread_mutex_unlock(&registry->lock);
 }
@@ -550,11 +557,11 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 }
 
 void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
-			size_t count)
+			size_t count, int64_t deadline)
 {
 	size_t i;
 
-	beest_presence_query(registry, queries, count, beest_clock_deadline(ALIVE_TIME));
+	beest_presence_query(registry, queries, count, deadline);
 	for (i = 0; i < count; i++)
 		if (queries[i].ret != -ESTALE)
 			beest_presence_note(registry, queries[i].incarnation);
@@ -616,7 +623,7 @@ const char *beest_presence_find(struct beest_registry *registry, int32_t rank,
 		last = beest_limit_is_short(limit);
 		ret = queries_run(registry, &query, 1, beest_limit_look(limit), 0);
 		if (!last && beest_kv_transient(ret))
-			beest_clock_backoff_sleep(&backoff, limit->end);
+			beest_limit_pause(limit, &backoff);
 	} while (!last && beest_kv_transient(ret) && !query.answered &&
 		 beest_limit_check(limit) == 0);
 	beest_presence_query_text(registry, &query, text);

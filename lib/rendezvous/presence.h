@@ -93,9 +93,9 @@ void beest_presence_query(struct beest_registry *registry, struct beest_presence
 
 /*
  * A small cache of what was last heard of authors.  One that confirmed a queue pair, or whose
- * presence was read, counts as alive for a second, since another process may take its place at
- * any time.  Whoever was once gone stays gone.  The cache may forget any of them, which costs
- * another question.
+ * presence was read, counts as alive for a second, or for some looks at a server that answers
+ * slowly, since another process may take its place at any time.  Whoever was once gone stays gone.
+ * The cache may forget any of them, which costs another question.
  */
 void beest_presence_note(struct beest_registry *registry,
 			 const struct beest_incarnation *incarnation);
@@ -107,11 +107,11 @@ bool beest_presence_is_known(struct beest_registry *registry,
 			     const struct beest_incarnation *incarnation);
 
 /*
- * As beest_presence_query(), for a second.  Notes as alive all authors whose rank no other process
+ * As beest_presence_query().  Notes as alive all authors whose rank no other process
  * has, also those whose server did not answer: silence is no evidence against them.
  */
 void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
-			size_t count);
+			size_t count, int64_t deadline);
 
 /* What was last heard of an author that is gone, ", which has left"; "": nothing.  Asks nobody. */
 const char *beest_presence_fate(struct beest_registry *registry,

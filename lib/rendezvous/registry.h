@@ -23,6 +23,7 @@
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/epoch.h"
 #include "lib/rendezvous/lease.h"
+#include "lib/rendezvous/pace.h"
 #include "lib/rendezvous/record.h"
 
 struct beest_login;
@@ -101,7 +102,8 @@ struct beest_registry_server {
 	int64_t answered;		/* when it last answered */
 	uint64_t answered_by, failed_by;	/* numbers of those requests; 0: none */
 	char why[BEEST_KV_WHY];		/* the sentence of its last failure */
-	int64_t away_until, away_pause;	/* until then only what somebody waits for is sent */
+	struct beest_pace pace;
+	int64_t away_until;		/* until then only what somebody waits for is sent */
 	int64_t probed;			/* when it was last asked for its evictions */
 	uint64_t evictions;		/* 0: none known */
 	unsigned int strikes;		/* how often it evicted a record just stored */

@@ -57,7 +57,9 @@ int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *ex
 		ret = beest_limit_check(limit);
 		if (ret < 0)
 			return ask_fail(last, purpose, limit, ret);
-		beest_clock_backoff_sleep(&backoff, limit->end);
+		backoff.rest = beest_look_rest(registry, last->server,
+					       beest_clock_now() - backoff.start);
+		beest_limit_pause(limit, &backoff);
 	}
 }
 

@@ -39,6 +39,9 @@
  */
 #define COMPARE_FIRST BEEST_SECOND
 
+/* The longest time that a single look takes where answers are slow. */
+#define ONCE_MOST (2 * BEEST_SECOND)
+
 /* Records that came and are read again in each look, at most. */
 #define RECHECK_MAX 8
 
@@ -68,6 +71,9 @@ struct waiting {
 					   watched ones */
 	size_t watched_end;		/* servers that must store own records follow */
 	size_t count;
+	int64_t until;			/* when the look under way, or the last one, must end */
+	uint64_t bytes;			/* that the registry had read and written before */
+	size_t first;			/* the get at which asking begins */
 	size_t turn;			/* the get at which rechecking goes on */
 	bool watching, watched_before;
 	bool meets, identifies;		/* reads the starts of this rank, its presence */
@@ -75,6 +81,7 @@ struct waiting {
 	bool doubts;			/* another process may have this rank: nothing counts */
 	bool follows;			/* a former process had this rank, as this look has shown */
 	bool progress;
+	bool grows;			/* a list has */
 	bool last;			/* no look follows this one if no time is left after it */
 	uint8_t news[BEEST_EPOCH_SIZE];
 	bool has_news;			/* news was read, and judged for all known authors */
@@ -106,6 +113,7 @@ static int waiting_start(struct waiting *w)
 	wait->expired = wait->failing = false;
 	w->limit = wait->limit;
 	wait->since = beest_registry_begun(w->registry);
+	w->bytes = __atomic_load_n(&w->registry->bytes, __ATOMIC_RELAXED);
 	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
 	w->watch_at = beest_clock_deadline(w->watch_pause);
 	w->compare_pause = COMPARE_FIRST;
@@ -121,7 +129,7 @@ static int waiting_start(struct waiting *w)
 		if (get->key)
 			get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
 							 get->placed_as : get->key);
-		get->got = get->had = get->given_up = false;
+		get->got = get->had = get->given_up = get->answered = false;
 		get->seen = 0;
 		get->trouble[0] = '\0';
 	}
@@ -226,15 +234,44 @@ static bool own_is_stored(const struct waiting *w, size_t i)
 	return beest_lease_is(w->registry->leases, w->wait->own_keys[i], BEEST_LEASE_SETTLED);
 }
 
+/* A server that has failed is asked for fewer keys, in turn.  False: for no more in this look. */
+static bool may_ask(struct waiting *w, size_t server)
+{
+	const size_t most = beest_look_keys(w->registry, server);
+	size_t i, count = 0;
+
+	if (!most)
+		return true;
+	for (i = 0; i < w->count; i++)
+		count += w->wants[i].server == server;
+
+	return count < most;
+}
+
+static void gather_missing(struct waiting *w)
+{
+	const struct beest_wait *wait = w->wait;
+	size_t step, i, begin = w->first, next = SIZE_MAX;
+
+	for (step = 0; step < wait->count; step++) {
+		i = (begin + step) % wait->count;
+		if (wait->gets[i].got)
+			continue;
+		if (may_ask(w, wait->gets[i].server))
+			gather_get(w, i);
+		else
+			next = BEEST_MIN(next, step);
+	}
+	w->first = next == SIZE_MAX ? 0 : (begin + next) % wait->count;
+}
+
 static void gather(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
 	size_t i, pending;
 
 	w->count = 0;
-	for (i = 0; i < wait->count; i++)
-		if (!wait->gets[i].got)
-			gather_get(w, i);
+	gather_missing(w);
 	pending = w->count;
 	if (pending)
 		gather_again(w);
@@ -321,8 +358,12 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	int ret;
 
 	get->got = get->unknown = false;
-	if (get->see_list)
+	get->answered = true;
+	if (get->see_list) {
+		w->grows |= value->size != get->list_size;
+		get->list_size = value->size;
 		return get_take(w, get, get->see_list(get->data, value));
+	}
 	if (!value->bytes) {
 		get_note(get, 0, "");
 		return 0;
@@ -384,7 +425,7 @@ static int judge_unknown(struct waiting *w)
 				.rank = get->record.rank,
 				.incarnation = &get->record.incarnation,
 			};
-	beest_presence_ask(w->registry, queries, count);
+	beest_presence_ask(w->registry, queries, count, beest_limit_look(w->limit));
 	for (i = count = 0; i < w->asked && ret == 0; i++)
 		if ((get = unknown_get(w, i)) && !author_has_gone(w, get, &queries[count++]))
 			ret = record_see(w, get, true);
@@ -590,7 +631,7 @@ static int servers_compare(struct waiting *w)
 	if (i == w->wait->count || w->limit->once)
 		return 0;
 
-	return beest_look_compare(w->registry, w->wait->gets[i].server);
+	return beest_look_compare(w->registry, w->wait->gets[i].server, w->until);
 }
 
 /* ------------------------------------------------------------ is this rank alone? --- */
@@ -709,18 +750,31 @@ static void look_log(const struct waiting *w)
 		  there, wait->count, stored, wait->own_count, missing ? "; " : "", said);
 }
 
+/* A single look has the time that this server's answers take, if that is known to be long. */
+static int64_t look_until(const struct waiting *w)
+{
+	int64_t until = beest_limit_look(w->limit);
+	size_t i;
+
+	for (i = 0; i < w->count && w->limit->once; i++)
+		until = BEEST_MAX(until, beest_clock_deadline(BEEST_MIN(ONCE_MOST, 2 *
+				  beest_look_longest(w->registry, w->wants[i].server))));
+
+	return until;
+}
+
 static int wait_look(struct waiting *w)
 {
 	struct beest_look look = {
 		.extras = w->wait->extras,
 		.extra_count = w->wait->extra_count,
-		.deadline = beest_limit_look(w->limit),
 		.signals = &w->signals,
 	};
 	int ret;
 
 	w->last = beest_limit_is_short(w->limit);
 	gather(w);
+	look.deadline = w->until = look_until(w);
 	look.wants = w->wants;
 	look.count = w->count;
 	look.flags = w->watching ? BEEST_LOOK_CHECK : 0;
@@ -766,8 +820,11 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 	else if (get->seen)
 		snprintf(text, size, "%s '%s' (key %s) was published, but %s", noun, get->name,
 			 get->key, get->unmet ? get->unmet : "is not accepted");
-	else
+	else if (get->answered)
 		snprintf(text, size, "no %s '%s' (key %s) was published", noun, get->name,
+			 get->key);
+	else
+		snprintf(text, size, "nothing is known of %s '%s' (key %s) yet", noun, get->name,
 			 get->key);
 
 	return get->seen < 0 ? get->seen :
@@ -818,28 +875,35 @@ static void rivals_say(const struct waiting *w, struct beest_text *text)
 		}
 }
 
+/* What only makes the sentence better takes no time beyond that of the last look. */
+static int64_t ask_until(const struct waiting *w)
+{
+	return BEEST_MIN(w->until, beest_clock_deadline(BEEST_INQUIRY_TIME));
+}
+
 /* Adds other possible reasons why nothing came. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
 {
 	struct beest_registry *registry = w->registry;
 	size_t server = first ? first->server : own_server(w);
-	bool asks = beest_inquiry_fits(w->limit), missing = first && first->seen == 0;
+	bool asks = beest_inquiry_fits(w->limit) && beest_clock_left(w->until);
+	bool missing = first && first->seen == 0;
 	bool others_are_here = false;
 	char said[BEEST_KV_WHY];
 
 	rivals_say(w, text);
-	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
+	beest_look_speed_say(registry, server, w->limit->began, w->bytes, text);
 	if (asks)
 		beest_inquiry_server(registry, server, missing ? first->kind : BEEST_KIND_ANY,
-				     text);
+				     ask_until(w), text);
 	beest_look_loss_say(registry, server, w->wait->since, text);
 	if (beest_look_trouble(registry, server, w->wait->since, said))
 		beest_text_item(text, "meanwhile it failed: %s", said);
 	if (asks && missing && registry->explain)
 		registry->explain(registry->data, first->name, text);
 	if (asks && missing)
-		others_are_here = beest_inquiry_ranks(registry, text);
+		others_are_here = beest_inquiry_ranks(registry, ask_until(w), text);
 	beest_registry_suspicion(registry, missing && !others_are_here ? "both sides" : NULL, text);
 }
 
@@ -904,19 +968,38 @@ static void missing_tell(struct waiting *w)
 	w->tell_at = next_telling(w->limit);
 }
 
+/* That of the slowest server that was asked. */
+static int64_t rest_due(const struct waiting *w)
+{
+	const int64_t waited = beest_clock_now() - w->backoff.start;
+	int64_t rest = 0;
+	size_t i;
+
+	for (i = 0; i < w->count; i++)
+		if (i == 0 || w->wants[i].server != w->wants[i - 1].server)
+			rest = BEEST_MAX(rest, beest_look_rest(w->registry, w->wants[i].server,
+							       waited));
+
+	return rest;
+}
+
 static bool wait_pause(struct waiting *w)
 {
 	if (w->last && !beest_limit_left(w->limit))
 		return false;
 
-	if (w->progress)
+	if (w->progress) {
 		beest_clock_backoff_progress(&w->backoff);
+		w->compare_pause = COMPARE_FIRST;
+		w->compare_at = beest_clock_deadline(COMPARE_FIRST);
+	}
 	w->progress = false;
+	w->backoff.rest = rest_due(w);
 	if (w->wait->hurry) {
 		w->wait->hurry = false;
 		return true;
 	}
-	beest_clock_backoff_sleep(&w->backoff, w->limit->end);
+	beest_limit_pause(w->limit, &w->backoff);
 
 	return true;
 }

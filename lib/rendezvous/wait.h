@@ -56,7 +56,9 @@ struct beest_wait_get {
 	bool given_up;
 	size_t server;
 	bool got;
+	bool answered;			/* whether it is there was known at least once */
 	bool had;			/* got before: getting it again is no progress */
+	size_t list_size;		/* as read last: a list that grows is progress */
 	struct beest_incarnation leaver;	/* an author that has said that it leaves, ... */
 	int64_t leaving_at;		/* ... and when this was first seen; 0: none has */
 	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */

@@ -591,7 +591,8 @@ static int requests(const struct beest_hostport *where, struct result *result)
 	STEP(request(kv, LAZY, BEEST_KV_SET, "c"));
 	STEP(request(kv, 0, BEEST_KV_SET, "c"));
 	if (ret < 0 && ret != -EPROTO)
-		ret = beest_kv_probe(kv, 0, &stats) < 0 ? ret : ret;
+		ret = beest_kv_probe(kv, 0, beest_clock_deadline(250 * BEEST_MS),
+				     &stats) < 0 ? ret : ret;
 	snprintf(result->error, sizeof(result->error), "%s", ret < 0 ? beest_error_text() : "");
 	beest_kv_close(kv);
 	return ret;

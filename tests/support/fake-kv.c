@@ -604,7 +604,8 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 		 int64_t deadline, struct beest_kv_signals *signals)
 {
 	int result = 0, waits = 0;
-	bool read = false, silent = false;
+	int64_t silent_until = 0, until;
+	bool read = false;
 	size_t i;
 
 	(void)signals;
@@ -621,10 +622,13 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 		result = requests[i].ret < 0 ? requests[i].ret : result;
 		waits += trip.waits;
 		read |= trip.read;
-		silent |= trip.server->silent;
+		until = requests[i].patience ? beest_clock_deadline(requests[i].patience) :
+			INT64_MAX;
+		if (trip.server->silent)
+			silent_until = BEEST_MAX(silent_until, BEEST_MIN(until, deadline));
 	}
-	if (silent && beest_clock_source)
-		beest_clock_source->sleep_until(deadline);
+	if (silent_until && beest_clock_source)
+		beest_clock_source->sleep_until(silent_until);
 	else
 		latency_sleep(waits + read, result < 0);
 	return result;
@@ -695,9 +699,9 @@ const char *beest_kv_label(const struct beest_kv *kv, size_t server)
 
 /* Each of these servers is one. */
 int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
-		     const struct beest_kv_value *known)
+		     const struct beest_kv_value *known, int64_t deadline)
 {
-	(void)kv, (void)server, (void)key, (void)known;
+	(void)kv, (void)server, (void)key, (void)known, (void)deadline;
 	return 0;
 }
 
@@ -706,15 +710,19 @@ size_t beest_kv_server_of(const struct beest_kv *kv, const char *key)
 	return beest_choice_of(kv->choices, kv->count, key);
 }
 
-int beest_kv_probe(struct beest_kv *kv, size_t index, struct beest_kv_stats *stats)
+int beest_kv_probe(struct beest_kv *kv, size_t index, int64_t deadline,
+		   struct beest_kv_stats *stats)
 {
 	struct fake_kv_server *server = kv->servers[index];
 	int error = server->probe_error ? server->probe_error : server->error;
 
+	(void)deadline;
 	fake_kv.probes++;
 	if (error)
 		return beest_fail(error, "server %s: %s", server->text, strerror(error));
 
+	if (!stats)
+		return 0;
 	memset(stats, 0, sizeof(*stats));
 	stats->limit_bytes = server->bytes_max;
 	stats->evictions = server->evictions;

@@ -453,7 +453,8 @@ static void probing(const struct kv_stage *stage)
 	struct beest_kv_stats stats;
 
 	assert_int_equal(ASK(0, writes, "epoch"), 0);
-	assert_int_equal(beest_kv_probe(stage->kv, 0, &stats), 0);
+	assert_int_equal(beest_kv_probe(stage->kv, 0, beest_clock_deadline(60 * BEEST_SECOND),
+					&stats), 0);
 	assert_int_equal(stats.evictions, 0);
 	assert_true(stats.time > 0);
 	assert_false(stats.out_of_memory_is_an_error);

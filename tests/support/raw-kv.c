@@ -62,8 +62,8 @@ int raw_kv_get(struct beest_kv *kv, const char *const *keys, size_t count,
 	asked[0] = witness.key;
 	memcpy(asked + 1, keys, count * sizeof(*keys));
 	ret = beest_kv_run(kv, &request, 1, deadline, NULL);
+	beest_kv_values_free(got, ret < 0 ? count + 1 : 1);
 	memcpy(values, got + 1, count * sizeof(*values));
-	beest_kv_values_free(got, 1);
 	free(asked);
 	free(got);
 	return ret;

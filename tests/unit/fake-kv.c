@@ -288,10 +288,10 @@ static void a_server_is_down(void **state)
 	server->error = ECONNREFUSED;
 	assert_int_equal(ask(0, 1, 1), -ECONNREFUSED);
 	assert_error_has("a:1");
-	assert_int_equal(beest_kv_probe(kv, 0, &stats), -ECONNREFUSED);
+	assert_int_equal(beest_kv_probe(kv, 0, INT64_MAX, &stats), -ECONNREFUSED);
 	server->error = 0;
 	server->probe_error = EACCES;
-	assert_int_equal(beest_kv_probe(kv, 0, &stats), -EACCES);
+	assert_int_equal(beest_kv_probe(kv, 0, INT64_MAX, &stats), -EACCES);
 	assert_int_equal(fake_kv.probes, 2);
 	assert_false(is_there("a"));
 	assert_int_equal(ask(0, 1, 1), 0);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pace.h - how long to wait for a server, and how often to ask it
+ *
+ * Owns the one rule by which requests of every kind adapt to a server that is slow, overloaded or
+ * away: what happened to them goes in, times and sizes come out.  Pure.  Knows nothing of requests
+ * or of the clock.
+ *
+ * Answers that take long are waited for longer: a request goes on while bytes arrive, and fails
+ * only after a silence that no answer of this server has come near.
+ *
+ * They are also asked for less often.  A rank whose looks are slow rests for an eighth of the time
+ * that it has waited.  So N ranks that have waited for t seconds take 8 N / t looks a second, which
+ * falls below what any server can answer, however many ranks there are and however slow it is: that
+ * is why the rule is stable.  What arrives is seen by an eighth of the time later.  A rank never
+ * rests for more than 16 of its looks, so a server that is fast again is soon asked as usual.
+ *
+ * A request that has failed says that the connection, the server or the way there cannot carry it.
+ * So the next one asks for half as many keys, later: the rest doubles with each failure.  With each
+ * answer, the number of keys doubles again.
+ */
+#ifndef BEEST_PACE_H
+#define BEEST_PACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One for each server; zero at first. */
+struct beest_pace {
+	int64_t took;			/* the last answer */
+	int64_t longest;		/* of late: each shorter one takes a sixteenth off */
+	unsigned int failures;		/* in a row */
+	size_t keys;			/* that a request may ask for; 0: any number */
+};
+
+/* A request has taken so long until all its answers were there. */
+void beest_pace_answered(struct beest_pace *pace, int64_t took);
+
+/* A request for so many keys has failed: nothing, or not all, has come. */
+void beest_pace_failed(struct beest_pace *pace, size_t keys);
+
+/* How long a connection may be silent before it counts as dead. */
+int64_t beest_pace_patience(const struct beest_pace *pace);
+
+/*
+ * The least time between two looks for the same, before jitter, if they began @waited ago.  0:
+ * nothing is known against asking at once.
+ */
+int64_t beest_pace_rest(const struct beest_pace *pace, int64_t waited);
+
+/* How long a server that has failed is not asked for what nobody waits for. */
+int64_t beest_pace_away(const struct beest_pace *pace);
+
+#endif
