@@ -240,14 +240,13 @@ static int check_files(const struct serving *serving, int64_t planned)
 
 static void plan_server(struct serving *serving, int64_t planned)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-
 	serving->server = (struct server){
 		.address = serving->address,
 		.port = (int)port,
 		.connections = server_connections(planned),
 		.megabytes = server_megabytes(planned),
-		.threads = (int)BEEST_MAX(1, BEEST_MIN(processors, 4)),
+		.threads = server_threads(planned),
+		.backlog = server_backlog(planned),
 		.leftover = serving->secret[0] ? serving->secret : NULL,
 	};
 }

@@ -58,6 +58,27 @@ int server_megabytes(int64_t ranks)
 		     BEEST_MIN(pairs, PAIR_MEGABYTES_MAX));
 }
 
+/*
+ * A thread answers some hundred thousand requests a second, but beside the ranks of its node it has
+ * to wait for a processor, and each thread gets a share of its own.
+ */
+#define THREAD_RANKS 64
+#define THREADS_FEW 4
+#define THREADS_MAX 32
+
+int server_threads(int64_t ranks)
+{
+	const long processors = BEEST_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	const int64_t wanted = BEEST_MAX(ranks / THREAD_RANKS, THREADS_FEW);
+
+	return (int)BEEST_MIN(BEEST_MIN(wanted, processors), THREADS_MAX);
+}
+
+int server_backlog(int64_t ranks)
+{
+	return server_connections(ranks);
+}
+
 /* ------------------------------------------------------------ memcached --- */
 
 struct words {
@@ -141,6 +162,7 @@ static void run_memcached(const struct server *server)
 	add_number(&words, "-c", server->connections);
 	add_number(&words, "-m", server->megabytes);
 	add_number(&words, "-t", server->threads);
+	add_number(&words, "-b", server->backlog);
 	if (!geteuid())
 		add_option(&words, "-u", "root");
 	execvp(words.word[0], (char *const *)words.word);

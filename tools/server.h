@@ -17,6 +17,7 @@ struct server {
 	const char *address;	/* of this host; NULL: a socket that only this user can reach */
 	int port;		/* at the address; 0: a free one.  Out: the one it has */
 	int connections, megabytes, threads;
+	int backlog;		/* connections that may wait to be accepted */
 	const char *leftover;	/* a file that ends with the owner, too; NULL: none */
 	/* out */
 	pid_t pid;		/* of the guard, which ends with the server; 0: there is none */
@@ -43,6 +44,10 @@ struct server {
  */
 int server_connections(int64_t ranks);
 int server_megabytes(int64_t ranks);
+int server_threads(int64_t ranks);
+
+/* All ranks may connect at the same moment. */
+int server_backlog(int64_t ranks);
 
 /* Returns a status, after reporting why it is not STATUS_GOOD. */
 int server_start(struct out *out, struct server *server);

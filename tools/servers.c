@@ -4,14 +4,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "tools/doctor.h"
+#include "tools/file.h"
 #include "tools/records.h"
 #include "tools/server.h"
 #include "tools/session.h"
@@ -28,10 +31,13 @@
 
 /* For other clients. */
 #define SPARE_CONNECTIONS 16
+
+#define SOMAXCONN_FILE "/proc/sys/net/core/somaxconn"
 #define ITEM_SIZE (INT64_C(1) << 20)
 
 struct facts {
 	int64_t connections, connections_max, evictions, items, bytes, bytes_max, item_size;
+	int64_t backlog;
 };
 
 static void note_fact(void *data, const char *name, const char *value)
@@ -43,7 +49,7 @@ static void note_fact(void *data, const char *name, const char *value)
 	} rows[] = {
 		{ "curr_connections", &facts->connections }, { "evictions", &facts->evictions },
 		{ "max_connections", &facts->connections_max },
-		{ "maxconns", &facts->connections_max },
+		{ "maxconns", &facts->connections_max }, { "tcp_backlog", &facts->backlog },
 		{ "curr_items", &facts->items }, { "bytes", &facts->bytes },
 		{ "limit_maxbytes", &facts->bytes_max }, { "item_size_max", &facts->item_size },
 	};
@@ -74,6 +80,55 @@ static void check_connections(struct out *out, const struct facts *facts, int64_
 		out_line(out, OUT_WARNING, "connections", "%" PRId64 " of %" PRId64 " in use: few "
 			 "are left for more ranks", in_use, most);
 	out_cure(out, "memcached -c %" PRId64, BEEST_MAX(wanted, 2 * spare));
+}
+
+/* An address of this node?  Only then does this node's kernel limit the backlog. */
+static bool is_here(const struct beest_hostport *server)
+{
+	struct beest_hostport list[ADDRESSES];
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
+	struct addrinfo *info = NULL;
+	bool here = !server->port;
+	int fd;
+
+	if (here || !store_addresses(server, list, ADDRESSES) ||
+	    getaddrinfo(list[0].host, NULL, &hints, &info))
+		return here;
+	fd = socket(info->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	here = fd >= 0 && bind(fd, info->ai_addr, info->ai_addrlen) == 0;
+	if (fd >= 0)
+		close(fd);
+	freeaddrinfo(info);
+	return here;
+}
+
+/* Ranks beyond it connect a second later, or after three, seven, ... */
+static void check_backlog(struct out *out, const struct beest_hostport *server,
+			  const struct facts *facts, int64_t ranks)
+{
+	char line[32];
+	int64_t kernel = 0;
+
+	if (ranks <= 0)
+		return;
+	if (file_line(line, sizeof(line), SOMAXCONN_FILE) && is_here(server))
+		kernel = strtoll(line, NULL, 10);
+	if (kernel && kernel < ranks) {
+		out_line(out, OUT_WARNING, "backlog", "%" PRId64 " ranks may connect at once, and "
+			 "this node lets %" PRId64 " wait (net.core.somaxconn): the others are "
+			 "delayed by seconds", ranks, kernel);
+		out_cure(out, "sysctl -w net.core.somaxconn=%" PRId64 ", and start memcached "
+			 "again", ranks);
+	} else if (facts->backlog && facts->backlog < ranks) {
+		out_line(out, OUT_WARNING, "backlog", "%" PRId64 " ranks may connect at once, and "
+			 "memcached lets %" PRId64 " wait: the others are delayed by seconds",
+			 ranks, facts->backlog);
+		out_cure(out, "memcached -b %" PRId64, ranks);
+	} else if (facts->backlog) {
+		out_line(out, OUT_OK, "backlog", "%" PRId64 " connections may wait%s",
+			 kernel ? BEEST_MIN(kernel, facts->backlog) : facts->backlog,
+			 kernel ? "" : ", if net.core.somaxconn of its node allows it");
+	}
 }
 
 static void check_memory(struct out *out, const struct facts *facts, int64_t ranks)
@@ -118,6 +173,7 @@ static void facts_object(struct out *out, const char *server, const char *versio
 	out_json_int(item, "round_trip_ns", time);
 	out_json_int(item, "connections", facts->connections);
 	out_json_int(item, "connections_max", facts->connections_max);
+	out_json_int(item, "backlog", facts->backlog);
 	out_json_int(item, "evictions", facts->evictions);
 	out_json_int(item, "bytes", facts->bytes);
 	out_json_int(item, "bytes_max", facts->bytes_max);
@@ -207,6 +263,43 @@ static int try_exchange(const struct beest_hostport *server, char *sentence, siz
 	snprintf(sentence, size, "%s", hartebeest_error());
 	sentence_trim(sentence);
 	return ret == -ENOENT && !strstr(sentence, SECRET) ? 0 : ret;
+}
+
+/* As long as two packets of a usual network, and not as long as two of one with large packets. */
+#define LARGE 2500
+
+/* What small requests do not show: do large packets pass on the way to a server and back? */
+static bool large_pass(struct out *out, const struct beest_hostport *server)
+{
+	char servers[sizeof(server->text) + 32], name[64], bytes[LARGE];
+	const char *const settings[] = {
+		servers, "job.id=" DOCTOR_JOB, "log.level=none", NULL,
+	};
+	struct hartebeest_context *hb;
+	size_t length;
+	int ret;
+
+	snprintf(servers, sizeof(servers), "exchange.servers=%s", server->text);
+	memset(bytes, 'x', sizeof(bytes));
+	if (session_try(&hb, settings) < 0)
+		return true;
+	snprintf(name, sizeof(name), "large/%d-%" PRId64, (int)getpid(), beest_clock_now());
+	ret = hartebeest_msg_push(hb, name, bytes, sizeof(bytes),
+				  hartebeest_clock() + PATIENCE);
+	if (ret == 0)
+		ret = hartebeest_msg_wait(hb, name, bytes, sizeof(bytes), &length,
+					  hartebeest_clock() + PATIENCE);
+	if (ret == 0)
+		hartebeest_msg_delete(hb, name, hartebeest_clock() + PATIENCE);
+	hartebeest_close(hb);
+	if ((ret != -EHOSTDOWN && ret != -ETIMEDOUT) || session_signal())
+		return true;
+	out_line(out, OUT_FAILURE, "packets", "%s answers small requests, but not one of %d bytes "
+		 "within %s: large packets are lost on the way", server->text, LARGE,
+		 BEEST_SPAN(PATIENCE));
+	out_cure(out, "the MTU of this node's interface, of the server's, and of VPNs or overlays "
+		 "between them: ping -M do -s 1472 %s", server->host);
+	return false;
 }
 
 /* ------------------------------------------------------------- one server --- */
@@ -324,6 +417,7 @@ static void check_state(struct out *out, const struct beest_hostport *server, in
 			out_line(out, OUT_OK, "server", "%s, memcached %s, %.2f ms", server->text,
 				 version, (double)time / BEEST_MS);
 		check_connections(out, &facts, ranks);
+		check_backlog(out, server, &facts, ranks);
 		check_memory(out, &facts, ranks);
 	} else if (exchanges && !session_signal()) {
 		out_line(out, OUT_WARNING, "server", "%s works, but does not show its state, as a "
@@ -345,6 +439,8 @@ static int check_server(struct out *out, const struct beest_hostport *server, in
 		return -ECANCELED;
 	if (ret < 0)
 		say_unreachable(out, ret, sentence);
+	if (ret == 0 && !large_pass(out, server))
+		return -EHOSTDOWN;
 	/* Its state may show why it refuses, unless nothing answers at all. */
 	if (ret == 0 || ret == -ENOBUFS || ret == -EPROTO || ret == -ENOSPC)
 		check_state(out, server, ranks, ret == 0);

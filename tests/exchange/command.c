@@ -26,6 +26,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/relay.h"
+#include "tests/support/slow.h"
 #include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 
@@ -1178,6 +1179,9 @@ static void a_server_in_good_health(void **state)
 	SAYS(" in use, and 100000 ranks need up to 200016\n        -> memcached -c 200016\n");
 	SAYS("  WARN  memory        ");
 	SAYS(" MB are too little for 100000 ranks\n        -> memcached -m ");
+	SAYS("  WARN  backlog       100000 ranks may connect at once, and ");
+	assert_true(RUN("doctor", "--ranks", "8") <= 1);
+	SAYS("  OK    backlog       ");
 	setenv("HARTEBEEST_TIMOUT", "5s", 1);
 	assert_true(RUN("doctor") <= 1);
 	SAYS("  WARN  variables     unknown environment variable HARTEBEEST_TIMOUT, the nearest is "
@@ -1234,6 +1238,20 @@ static void a_server_that_evicts(void **state)
 	SAYS("  WARN  memory        ");
 	SAYS(" keys were evicted since it started: records may be lost\n        -> ");
 	cache_end(small);
+}
+
+static void a_way_that_loses_large_packets(void **state)
+{
+	struct slow slow = { .cache = cache, .largest = 1400 };
+
+	(void)state;
+	slow_start(&slow);
+	setenv("HARTEBEEST_EXC_IP_PORT", slow.endpoint.text, 1);
+	assert_int_equal(RUN("doctor"), 1);
+	SAYS("  FAIL  packets       ");
+	SAYS(" answers small requests, but not one of 2500 bytes within 3 s: large packets are "
+	     "lost on the way\n        -> the MTU of this node's interface, ");
+	slow_end(&slow);
 }
 
 static void servers_in_bad_health(void **state)
@@ -1554,6 +1572,7 @@ int main(int argc, char **argv)
 		BESIDE(a_server_in_good_health),
 		BESIDE(servers_that_are_full),
 		BESIDE(a_server_that_evicts),
+		BESIDE(a_way_that_loses_large_packets),
 		BESIDE(servers_in_bad_health),
 		BESIDE(a_proxy_that_passes_on_requests),
 		BESIDE(a_proxy_of_several_servers),

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* slow.c - see slow.h */
+#include "config.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/macro.h"
+#include "tests/support/slow.h"
+
+#define PIECE 4096
+
+struct passage {
+	struct slow *slow;
+	int client, server;
+	bool asked;			/* a request was passed on, and no answer since */
+};
+
+/* All answers share one way, as on a link. */
+static pthread_mutex_t way = PTHREAD_MUTEX_INITIALIZER;
+
+static bool bytes_send(int fd, const char *bytes, size_t size)
+{
+	return send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+static bool answer_send(const struct passage *passage, const char *bytes, size_t size)
+{
+	struct slow *slow = passage->slow;
+	size_t piece;
+
+	for (; size; bytes += piece, size -= piece) {
+		piece = BEEST_MIN(size, PIECE);
+		if (slow->rate) {
+			pthread_mutex_lock(&way);
+			usleep((useconds_t)((int64_t)piece * 1000000 / slow->rate));
+			pthread_mutex_unlock(&way);
+		}
+		if (!bytes_send(passage->client, bytes, piece))
+			return false;
+		__atomic_add_fetch(&slow->bytes, (int64_t)piece, __ATOMIC_RELAXED);
+	}
+	return true;
+}
+
+/* Passes on what has come from one side.  False: the connection ends. */
+static bool side_pass(struct passage *passage, bool asks, char *bytes, size_t room)
+{
+	const struct slow *slow = passage->slow;
+	ssize_t size = read(asks ? passage->client : passage->server, bytes, room);
+
+	if (size <= 0)
+		return false;
+	if (slow->largest && (size_t)size > slow->largest)
+		return true;
+	if (!passage->asked && asks)
+		usleep((useconds_t)(slow->delay / BEEST_US));
+	passage->asked = asks;
+	if (!asks)
+		return answer_send(passage, bytes, (size_t)size);
+	return bytes_send(passage->server, bytes, (size_t)size);
+}
+
+static void *passage_run(void *data)
+{
+	struct passage *passage = data;
+	struct pollfd ends[] = {
+		{ .fd = passage->client, .events = POLLIN },
+		{ .fd = passage->server, .events = POLLIN },
+	};
+	const size_t room = 65536;
+	char *bytes = malloc(room);
+	bool open = bytes != NULL;
+	size_t i;
+
+	while (open && poll(ends, BEEST_COUNT(ends), -1) > 0)
+		for (i = 0; i < BEEST_COUNT(ends) && open; i++)
+			if (ends[i].revents)
+				open = side_pass(passage, i == 0, bytes, room);
+	close(passage->client);
+	close(passage->server);
+	free(bytes);
+	free(passage);
+	return NULL;
+}
+
+static void *listener_run(void *data)
+{
+	struct slow *slow = data;
+	struct passage *passage;
+	pthread_t thread;
+	int fd;
+
+	while ((fd = accept(slow->listener, NULL, NULL)) >= 0) {
+		__atomic_add_fetch(&slow->accepted, 1, __ATOMIC_RELAXED);
+		passage = malloc(sizeof(*passage));
+		*passage = (struct passage){
+			.slow = slow, .client = fd, .server = cache_connect(slow->cache),
+		};
+		pthread_create(&thread, NULL, passage_run, passage);
+		pthread_detach(thread);
+	}
+	close(slow->listener);
+	return NULL;
+}
+
+void slow_start(struct slow *slow)
+{
+	pthread_t thread;
+
+	slow->listener = bind_free(&slow->endpoint);
+	listen(slow->listener, 64);
+	pthread_create(&thread, NULL, listener_run, slow);
+	pthread_detach(thread);
+}
+
+void slow_end(struct slow *slow)
+{
+	shutdown(slow->listener, SHUT_RDWR);
+}
