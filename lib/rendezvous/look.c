@@ -172,7 +172,7 @@ static int64_t patience_of(struct beest_registry *registry, size_t server)
 {
 	const struct beest_pace pace = pace_of(registry, server);
 
-	return beest_pace_patience(&pace);
+	return beest_pace_patience(&pace, registry->size);
 }
 
 int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t waited)

@@ -14,8 +14,16 @@
 #define PATIENCE_LEAST (3 * BEEST_SECOND)
 
 /*
- * It doubles with each failure in a row, but only so often: a host that comes back is found by
- * a new connection at the latest after 12 s, not when the kernel tries again after a minute.
+ * All ranks may ask at once, before anything is known of the server: so long does a link of
+ * 10 Mbit/s take for the 12 kB that a rank may get in its first look.
+ */
+#define PATIENCE_RANK (10 * BEEST_MS)
+#define PATIENCE_RANKS (10 * BEEST_SECOND)
+
+/*
+ * It doubles with each failure in a row, but only so often: in a small job, a host that comes back
+ * is found by a new connection after 12 s at the latest, not when the kernel tries again after a
+ * minute.
  */
 #define PATIENCE_DOUBLES 2
 
@@ -67,9 +75,10 @@ void beest_pace_failed(struct beest_pace *pace, size_t keys)
 	pace->keys = BEEST_MAX(keys / 2, 1);
 }
 
-int64_t beest_pace_patience(const struct beest_pace *pace)
+int64_t beest_pace_patience(const struct beest_pace *pace, int ranks)
 {
-	const int64_t least = PATIENCE_LEAST << BEEST_MIN(pace->failures, PATIENCE_DOUBLES);
+	const int64_t first = PATIENCE_LEAST + BEEST_MIN(ranks * PATIENCE_RANK, PATIENCE_RANKS);
+	const int64_t least = first << BEEST_MIN(pace->failures, PATIENCE_DOUBLES);
 
 	return BEEST_MAX(least, PATIENCE_TIMES * pace->longest);
 }

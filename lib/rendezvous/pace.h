@@ -39,8 +39,8 @@ void beest_pace_answered(struct beest_pace *pace, int64_t took);
 /* A request for so many keys has failed: nothing, or not all, has come. */
 void beest_pace_failed(struct beest_pace *pace, size_t keys);
 
-/* How long a connection may be silent before it counts as dead. */
-int64_t beest_pace_patience(const struct beest_pace *pace);
+/* How long a connection may be silent before it counts as dead, in a job of so many ranks. */
+int64_t beest_pace_patience(const struct beest_pace *pace, int ranks);
 
 /*
  * The least time between two looks for the same, before jitter, if they began @waited ago.  0:

@@ -35,11 +35,11 @@ static void run(const struct row *rows, size_t count)
 				beest_pace_answered(&pace, row->took);
 			else
 				beest_pace_failed(&pace, row->keys);
-		if (beest_pace_patience(&pace) == row->patience &&
+		if (beest_pace_patience(&pace, 0) == row->patience &&
 		    beest_pace_rest(&pace, row->waited) == row->rest && pace.keys == row->most)
 			continue;
 		print_error("row %d: patience %lld ms, rest %lld ms, keys %zu\n",
-			    (int)(row - rows), (long long)(beest_pace_patience(&pace) / MS),
+			    (int)(row - rows), (long long)(beest_pace_patience(&pace, 0) / MS),
 			    (long long)(beest_pace_rest(&pace, row->waited) / MS), pace.keys);
 		fail();
 	}
@@ -93,6 +93,21 @@ static void a_server_that_fails(void **state)
 
 	(void)state;
 	run(rows, BEEST_COUNT(rows));
+}
+
+/* All ranks may ask at the same moment. */
+static void many_ranks_are_waited_for(void **state)
+{
+	static const struct { int ranks; int64_t patience; } rows[] = {
+		{ 0, 3 * S }, { 2, 3020 * MS }, { 256, 5560 * MS }, { 1000, 13 * S },
+		{ 1000000, 13 * S },
+	};
+	struct beest_pace pace = { 0 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		assert_int_equal(beest_pace_patience(&pace, rows[i].ranks), rows[i].patience);
 }
 
 /* A failure does not forget how slow the server is. */
@@ -157,6 +172,7 @@ int main(void)
 		cmocka_unit_test(a_quick_server),
 		cmocka_unit_test(a_slow_server),
 		cmocka_unit_test(a_server_that_fails),
+		cmocka_unit_test(many_ranks_are_waited_for),
 		cmocka_unit_test(a_slow_server_that_fails),
 		cmocka_unit_test(what_nobody_waits_for),
 		cmocka_unit_test(many_ranks_that_wait),
