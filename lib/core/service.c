@@ -665,7 +665,7 @@ static int request_close(struct beest_home *home, const struct beest_request_id 
 	struct beest_look look = {
 		.extras = extras, .extra_count = BEEST_COUNT(extras),
 		.flags = BEEST_LOOK_IDLE,
-		.deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
+		.deadline = beest_look_brief(home->registry, home->list.server),
 	};
 	int ret;
 

@@ -105,7 +105,7 @@ void beest_list_offer(struct beest_list *list)
 	struct beest_look look = {
 		.wants = &want, .count = 1, .extras = &list->extras[1], .extra_count = 1,
 		.flags = BEEST_LOOK_OFFER | BEEST_LOOK_IDLE,
-		.deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
+		.deadline = beest_look_brief(list->registry, list->server),
 	};
 
 	if (beest_list_is_saying(list))
@@ -127,7 +127,7 @@ int beest_list_fetch(struct beest_list *list, struct beest_kv_value *value)
 	struct beest_look_want want = { .key = list->key, .server = list->server };
 	struct beest_look look = {
 		.wants = &want, .count = 1, .flags = BEEST_LOOK_UNIQUES,
-		.deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
+		.deadline = beest_look_brief(list->registry, list->server),
 	};
 	int ret = beest_look_take(list->registry, &look);
 
@@ -150,7 +150,7 @@ int beest_list_replace(struct beest_list *list, uint64_t unique, const void *byt
 	};
 	struct beest_look look = {
 		.extras = &extra, .extra_count = 1,
-		.deadline = beest_clock_deadline(BEEST_LIMIT_LOOK),
+		.deadline = beest_look_brief(list->registry, list->server),
 	};
 	int ret;
 

@@ -20,9 +20,6 @@
 /* The count starts again if the last probe is longer ago than this. */
 #define STRIKE_TIME (10 * BEEST_SECOND)
 
-/* The longest time to spend on what nobody waits for. */
-#define OFFER_TIME (250 * BEEST_MS)
-
 /* Own records that are looked for, at most, before a server counts as having lost all. */
 #define WITNESSES_MAX 4
 
@@ -185,6 +182,12 @@ int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t 
 int64_t beest_look_longest(struct beest_registry *registry, size_t server)
 {
 	return pace_of(registry, server).longest;
+}
+
+int64_t beest_look_brief(struct beest_registry *registry, size_t server)
+{
+	return beest_clock_deadline(BEEST_MAX(BEEST_LIMIT_LOOK,
+					      2 * beest_look_longest(registry, server)));
 }
 
 size_t beest_look_keys(struct beest_registry *registry, size_t server)
@@ -568,7 +571,7 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 	if (due)
 		own->probed = now;
 	pthread_mutex_unlock(&registry->lock);
-	ret = due ? beest_kv_probe(registry->kv, server, beest_clock_deadline(OFFER_TIME),
+	ret = due ? beest_kv_probe(registry->kv, server, beest_look_brief(registry, server),
 				   &stats) : 0;
 	if (due && ret == 0)
 		ret = server_takes_less(registry, server, &stats);
@@ -787,14 +790,13 @@ static int part_ask_less(struct round *round, const struct part *part)
 {
 	struct beest_registry *registry = round->registry;
 	const struct beest_kv_request *request = part->request;
-	const int64_t time = BEEST_MAX(BEEST_LIMIT_LOOK,
-				       2 * beest_look_longest(registry, request->server));
+	const int64_t soon = beest_look_brief(registry, request->server);
 	size_t i, bytes = 0;
 	char former[BEEST_KV_WHY];
 
 	memcpy(former, request->why, sizeof(former));
 	if (beest_kv_probe(registry->kv, request->server,
-			   BEEST_MIN(round->look->deadline, beest_clock_deadline(time)), NULL) < 0)
+			   BEEST_MIN(round->look->deadline, soon), NULL) < 0)
 		return beest_fail(EHOSTDOWN, "%s", former);
 	for (i = 0; i < request->write_count; i++)
 		bytes += request->writes[i].size;
@@ -953,7 +955,7 @@ void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *
 	struct beest_look_want want = { .server = extra->server };
 	struct beest_look look = {
 		.wants = &want, .count = 1, .extras = extra, .extra_count = 1,
-		.flags = BEEST_LOOK_OFFER, .deadline = beest_clock_deadline(OFFER_TIME),
+		.flags = BEEST_LOOK_OFFER, .deadline = beest_look_brief(registry, extra->server),
 	};
 
 	beest_look_take(registry, &look);

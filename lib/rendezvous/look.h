@@ -57,8 +57,8 @@ struct beest_look {
 int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 
 /*
- * Sends one write and the leases of its server, best effort: for at most 250 ms, and without
- * waiting for an answer if the connection is known to be good.
+ * Sends one write and the leases of its server, best effort: briefly, and without waiting for an
+ * answer if the connection is known to be good.
  */
 void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra);
 
@@ -94,6 +94,12 @@ int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t 
 
 /* How long its answers take at most, of late. */
 int64_t beest_look_longest(struct beest_registry *registry, size_t server);
+
+/*
+ * When a look must end whose caller does not need its result: after a quarter of a second, or twice
+ * as long as answers take.  It would cost a connection to give it up before.
+ */
+int64_t beest_look_brief(struct beest_registry *registry, size_t server);
 
 /* How many keys one request to it may ask for.  0: any number. */
 size_t beest_look_keys(struct beest_registry *registry, size_t server);

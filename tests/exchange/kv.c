@@ -377,6 +377,36 @@ static void a_failed_get_is_not_absence(void **state)
 	}
 }
 
+/* Behind the witness, what had come before the silence is kept; without it, nothing is. */
+static void what_came_before_the_silence(void **state)
+{
+	static const struct {
+		const char *answer;
+		bool kept;
+	} rows[] = {
+		{ "VALUE epoch 0 1\r\ne\r\nVALUE a 0 1\r\nx\r\nVALUE b 0 5\r\ny", true },
+		{ "VALUE a 0 1\r\nx\r\nVALUE b 0 5\r\ny", false },
+	};
+	static const char *const keys[] = { "epoch", "a", "b" };
+	struct beest_kv_value values[BEEST_COUNT(keys)];
+	struct beest_kv_request request = {
+		.keys = keys, .key_count = BEEST_COUNT(keys), .values = values,
+		.patience = 300 * BEEST_MS,
+	};
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		fake = fake_start(rows[i].answer, 0);
+		open_at(fake_hostport(fake));
+		assert_int_equal(beest_kv_run(exchange, &request, 1, soon(), NULL), -EHOSTDOWN);
+		assert_int_equal(values[0].bytes != NULL, rows[i].kept);
+		assert_int_equal(values[1].bytes && values[1].bytes[0] == 'x', rows[i].kept);
+		assert_null(values[2].bytes);
+		beest_kv_values_free(values, BEEST_COUNT(values));
+		teardown(state);
+	}
+}
+
 /* The server spoke Memcached before: an answer that is cut off is a transient error. */
 static void a_torn_answer_is_transient(void **state)
 {
@@ -1241,6 +1271,7 @@ int main(void)
 		WITH(large_value_is_refused_here),
 		ALONE(large_value_is_refused_there),
 		ALONE(strange_answers),
+		ALONE(what_came_before_the_silence),
 		ALONE(a_torn_answer_is_transient),
 		ALONE(a_failed_get_is_not_absence),
 		ALONE(transient_errors),

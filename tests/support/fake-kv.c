@@ -519,6 +519,14 @@ static bool is_lazy(const struct trip *trip, const struct connection *connection
 	       beest_clock_now() - connection->heard <= LAZY_TIME;
 }
 
+static void answers_lose(struct beest_kv_request *request, enum fake_kv_manner manner)
+{
+	const size_t kept = manner == FAKE_KV_TORN ? request->key_count / 2 : 0;
+
+	if (request->key_count)
+		beest_kv_values_free(request->values + kept, request->key_count - kept);
+}
+
 static int trip_go(struct trip *trip, struct connection *connection)
 {
 	bool broken = is_used(connection) && connection->boot != trip->server->boot;
@@ -539,8 +547,10 @@ static int trip_go(struct trip *trip, struct connection *connection)
 
 	trip->late = trip->failure && trip->failure->manner == FAKE_KV_LATE;
 	ret = request_go(trip, lazy);
-	if (trip->failure)
+	if (trip->failure) {
+		answers_lose(trip->request, trip->failure->manner);
 		ret = trip_fail(trip, trip->failure->error);
+	}
 	return ret;
 }
 

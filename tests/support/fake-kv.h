@@ -71,6 +71,7 @@ enum fake_kv_unit {
 enum fake_kv_manner {
 	FAKE_KV_REFUSED,	/* neither it nor the rest of its request is carried out */
 	FAKE_KV_LOST,		/* it is carried out, the rest is not, the answer is lost */
+	FAKE_KV_TORN,		/* a whole request: answers to the first half of its keys come */
 	FAKE_KV_LATE,		/* from it on, writes are kept for fake_kv_apply_late() */
 };
 

@@ -263,6 +263,84 @@ static void a_server_that_answers_half(void **state)
 	assert_error_has("server a:1 answers; meanwhile it failed: server a:1: ");
 }
 
+/* ------------------------------------------------------------------ a torn answer --- */
+
+static size_t counts[8], request_count;		/* keys of each request */
+
+static void counts_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv;
+	if (request_count < BEEST_COUNT(counts))
+		counts[request_count++] = request->key_count;
+}
+
+/* What had come counts, and is not asked for again. */
+static void an_answer_that_is_torn(void **state)
+{
+	size_t i;
+
+	(void)state;
+	make();
+	for (i = 0; i < GETS; i++)
+		publish(two, i);
+	assert_int_equal(wait_for(1, 0, false), 0);	/* the epoch is known by then */
+	memset(seen, 0, sizeof(seen));
+	fake_kv.hook = counts_hook;
+	request_count = 0;
+	fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_TORN);
+	assert_int_equal(wait_for(GETS, 0, false), 0);
+	for (i = 0; i < GETS; i++)
+		assert_int_equal(seen[i], 1);
+	/* the epoch and all keys; the epoch and those that had not come, half as many at most */
+	assert_int_equal(counts[0], 1 + GETS);
+	assert_int_equal(counts[1], 1 + GETS / 2);
+	assert_int_equal(counts[2], 1 + 1);
+	assert_int_equal(request_count, 3);
+}
+
+/* A torn answer of which not even the witness has come says nothing. */
+static void an_answer_without_its_witness(void **state)
+{
+	(void)state;
+	make();
+	publish(two, 0);
+	fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_LOST);
+	assert_int_equal(wait_for(1, 0, true), -EHOSTDOWN);
+	assert_int_equal(seen[0], 0);
+	assert_int_equal(wait_for(1, 0, true), 0);
+}
+
+/* Fails each request for more than a few keys, as a way does that loses large packets. */
+#define FEW 6
+#define WATCHED 4	/* keys that are read now and then, too: presence, news, failure, list */
+
+static void few_keys_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	counts_hook(kv, request);
+	if (request->key_count > FEW)
+		fake_kv_fail(FAKE_KV_REQUEST, 1, EHOSTDOWN, FAKE_KV_LOST);
+}
+
+/* Half as many keys each time, in turn, until all were asked for. */
+static void a_server_that_answers_few_keys(void **state)
+{
+	static const size_t most[] = { 41, 21, 11, 6 };
+	size_t i;
+
+	(void)state;
+	make();
+	for (i = 0; i < GETS; i++)
+		publish(two, i);
+	assert_int_equal(wait_for(1, 0, false), 0);
+	fake_kv.hook = few_keys_hook;
+	request_count = 0;
+	assert_int_equal(wait_for(GETS, 0, false), 0);
+	for (i = 0; i < BEEST_COUNT(most); i++)
+		assert_in_range(counts[i], most[i] - 1, most[i] + WATCHED);
+	for (i = 0; i < GETS; i++)
+		assert_true(seen[i] >= 1);
+}
+
 /* If a server evicts, an absent record may have been published. */
 static void a_server_that_evicts(void **state)
 {
@@ -1502,6 +1580,9 @@ int main(void)
 		WITH(a_server_that_lost_its_contents),
 		WITH(a_machine_that_stood_still),
 		WITH(a_server_that_answers_half),
+		WITH(an_answer_that_is_torn),
+		WITH(an_answer_without_its_witness),
+		WITH(a_server_that_answers_few_keys),
 		WITH(a_server_that_evicts),
 		WITH(a_server_that_has_evicted_a_message),
 		WITH(a_server_without_connections),
