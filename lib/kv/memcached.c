@@ -202,6 +202,9 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (!row)
 		return session_fail(session, EPROTO, "an answer that is not Memcached's: does "
 				    "another service listen there?");
+	if (row->err == EHOSTDOWN && session->request->heard)
+		return session_fail(session, EHOSTDOWN, "the rest of its answer has not come in "
+				    "time");
 	/* keys were sent over a new connection, so it was established */
 	if (row->err == EHOSTDOWN && session->asked && session->request->fresh)
 		return session_fail(session, EHOSTDOWN, BEEST_KV_SILENT);
@@ -506,6 +509,7 @@ static int writes_carry_out(struct beest_memcached *session)
 		if (write->answered) {
 			write->ret = write_answered(session, write);
 			write->done = session->sound;
+			request->heard = write->done ? beest_clock_now() : request->heard;
 			ret = session->sound ? 0 : write->ret;
 		} else {
 			ret = write_quiet(session, write);
@@ -633,6 +637,7 @@ static int keys_collect(struct beest_memcached *session)
 				  session->address->label, request->keys[0]);
 	}
 	session->heard = beest_clock_now();
+	session->request->heard = session->heard;
 
 	return 0;
 }

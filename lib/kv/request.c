@@ -46,6 +46,7 @@ int beest_request_prepare(struct beest_kv_request *request)
 
 	request->session = NULL;
 	request->took = 0;
+	request->heard = 0;
 	request->unexplained = false;
 	if (request->key_count)
 		memset(request->values, 0, request->key_count * sizeof(*request->values));

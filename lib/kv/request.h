@@ -132,6 +132,7 @@ struct beest_kv_request {
 	bool fresh;		/* it went over a new connection */
 	bool unexplained;	/* no connection, for an unknown reason: use beest_kv_probe() */
 	bool answered;		/* the writes were carried out, and the keys, if any, read */
+	int64_t heard;		/* when the server last answered a part of it; 0: never */
 	int64_t took;		/* how long it held up its caller */
 	struct beest_memcached *session;	/* only while it runs */
 };

@@ -49,26 +49,47 @@ struct round {
 	char why[BEEST_KV_WHY];
 };
 
+/* Under the lock.  A lazy request succeeds without an answer. */
+static void answer_note(struct beest_registry_server *own, const struct part *part)
+{
+	const struct beest_kv_request *request = part->request;
+
+	own->answered = beest_clock_now();
+	own->answered_by = part->plan.number;
+	if (request->answered || request->ret == -ENODATA)
+		beest_pace_answered(&own->pace, request->took);
+}
+
+/* An answer without an epoch does not suffice, but is one. */
+static void server_answered(struct beest_registry *registry, const struct part *part)
+{
+	pthread_mutex_lock(&registry->lock);
+	answer_note(&registry->servers[part->plan.server], part);
+	pthread_mutex_unlock(&registry->lock);
+}
+
 static void server_note(struct beest_registry *registry, const struct part *part, int failure)
 {
 	struct beest_registry_server *own = &registry->servers[part->plan.server];
 	const struct beest_kv_request *request = part->request;
 	int64_t now = beest_clock_now();
+	bool cut = failure == -EHOSTDOWN && request->took < request->patience;
 	bool again;
 
 	pthread_mutex_lock(&registry->lock);
 	/* One that the deadline has cut short knows less than the one before, which was not. */
-	again = failure == -EHOSTDOWN && own->failure == failure &&
-		request->took < request->patience;
+	again = cut && own->failure == failure;
+	own->stuck = failure == -EHOSTDOWN ? own->stuck || !cut : own->stuck && failure;
 	own->failure = failure;
 	if (failure == 0) {
-		own->answered = now;
-		own->answered_by = part->plan.number;
+		answer_note(own, part);
 		own->away_until = 0;
-		if (request->answered)
-			beest_pace_answered(&own->pace, request->took);
 	} else {
 		own->failed_by = part->plan.number;
+		if (request->heard) {
+			own->answered = request->heard;
+			own->answered_by = part->plan.number;
+		}
 		if (!again)
 			memcpy(own->why, request->why, sizeof(own->why));
 	}
@@ -81,8 +102,8 @@ static void server_note(struct beest_registry *registry, const struct part *part
 }
 
 /*
- * The last look of a wait is short: silence proves nothing while it has lasted no longer than this
- * server's answers may take.
+ * Silence proves nothing while it has lasted no longer than this server's answers may take, unless
+ * it has ended a request before: then only beginnings are answered.
  */
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY])
@@ -92,9 +113,8 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 
 	pthread_mutex_lock(&registry->lock);
 	ret = own->failure;
-	if (ret == -EHOSTDOWN && own->answered_by > since &&
-	    beest_clock_now() - own->answered < BEEST_MAX(2 * BEEST_LIMIT_LOOK,
-							  4 * own->pace.longest))
+	if (ret == -EHOSTDOWN && own->answered_by > since && !own->stuck &&
+	    beest_clock_now() - own->answered < beest_pace_doubt(&own->pace, registry->size))
 		ret = 0;
 	if (ret == 0)
 		ret = own->failed_by > since;
@@ -107,7 +127,7 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 /* Slower than that, a server cannot answer all who wait as often as they usually ask. */
 #define SLOW (100 * BEEST_MS)
 
-void beest_look_speed_say(struct beest_registry *registry, size_t server, int64_t began,
+bool beest_look_speed_say(struct beest_registry *registry, size_t server, int64_t began,
 			  uint64_t bytes, struct beest_text *text)
 {
 	const struct beest_registry_server *own = &registry->servers[server];
@@ -118,12 +138,14 @@ void beest_look_speed_say(struct beest_registry *registry, size_t server, int64_
 	pthread_mutex_unlock(&registry->lock);
 	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
 	if (!slow)
-		return;
+		return false;
 	beest_text_add(text, " slowly: %.1f MB in %s",
 		       (double)(__atomic_load_n(&registry->bytes, __ATOMIC_RELAXED) - bytes) / 1e6,
 		       BEEST_SPAN(beest_clock_now() - began));
 	if (registry->size)
 		beest_text_add(text, ", and %d ranks ask it", registry->size);
+
+	return true;
 }
 
 /* Those who passed or went on notice nothing of it until they call the library again. */
@@ -837,9 +859,10 @@ static void part_mend(struct round *round, struct part *part)
 
 	if ((request->ret == -ENODATA || request->ret == -ECONNRESET) && !request->fresh)
 		part_again(round, part);
+	if (request->ret == -ENODATA)
+		server_answered(registry, part);
 	if (request->ret == -EHOSTDOWN && request->took >= request->patience &&
-	    beest_clock_left(round->look->deadline) &&
-	    beest_look_epoch(registry, request->server, part->epoch)) {
+	    beest_clock_left(round->look->deadline)) {
 		ret = part_ask_less(round, part);
 	} else if (part_wants_probe(round, part)) {
 		ret = beest_kv_probe(registry->kv, request->server, round->look->deadline, &stats);

@@ -80,9 +80,9 @@ bool beest_look_is_silent(struct beest_registry *registry, size_t server);
 
 /*
  * Adds that the server answers and, if it does so slowly, how slowly: what was read and written
- * since @began, when it was @bytes.
+ * since @began, when it was @bytes.  True: it does.
  */
-void beest_look_speed_say(struct beest_registry *registry, size_t server, int64_t began,
+bool beest_look_speed_say(struct beest_registry *registry, size_t server, int64_t began,
 			  uint64_t bytes, struct beest_text *text);
 
 /* Adds that the server has lost its contents, as a request after number @since has shown. */

@@ -30,6 +30,9 @@
 /* An answer that takes so many times as long as any of late does not come any more. */
 #define PATIENCE_TIMES 4
 
+/* The last look of a call is short, and may meet a moment in which nothing is answered. */
+#define DOUBT_LEAST (500 * BEEST_MS)
+
 /* A look that took less shows nothing: its caller may have had to wait for a processor. */
 #define REST_OVER (5 * BEEST_MS)
 
@@ -62,7 +65,7 @@ static int64_t doubled(int64_t first, unsigned int times, int64_t most)
 void beest_pace_answered(struct beest_pace *pace, int64_t took)
 {
 	pace->took = took;
-	pace->longest = BEEST_MAX(took, pace->longest - pace->longest / 16);
+	pace->longest = BEEST_MAX(BEEST_MAX(took, 1), pace->longest - pace->longest / 16);
 	pace->failures = 0;
 	pace->keys *= 2;
 	if (pace->keys > KEYS_MOST)
@@ -81,6 +84,12 @@ int64_t beest_pace_patience(const struct beest_pace *pace, int ranks)
 	const int64_t least = first << BEEST_MIN(pace->failures, PATIENCE_DOUBLES);
 
 	return BEEST_MAX(least, PATIENCE_TIMES * pace->longest);
+}
+
+int64_t beest_pace_doubt(const struct beest_pace *pace, int ranks)
+{
+	return pace->longest ? BEEST_MAX(DOUBT_LEAST, PATIENCE_TIMES * pace->longest) :
+	       beest_pace_patience(pace, ranks);
 }
 
 int64_t beest_pace_rest(const struct beest_pace *pace, int64_t waited)

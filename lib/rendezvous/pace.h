@@ -28,7 +28,7 @@
 /* One for each server; zero at first. */
 struct beest_pace {
 	int64_t took;			/* the last answer */
-	int64_t longest;		/* of late: each shorter one takes a sixteenth off */
+	int64_t longest;		/* of late; each shorter one takes a 16th off; 0: none */
 	unsigned int failures;		/* in a row */
 	size_t keys;			/* that a request may ask for; 0: any number */
 };
@@ -38,6 +38,9 @@ void beest_pace_answered(struct beest_pace *pace, int64_t took);
 
 /* A request for so many keys has failed: nothing, or not all, has come. */
 void beest_pace_failed(struct beest_pace *pace, size_t keys);
+
+/* How long the server may have been silent and still be only slow, by what is known of it. */
+int64_t beest_pace_doubt(const struct beest_pace *pace, int ranks);
 
 /* How long a connection may be silent before it counts as dead, in a job of so many ranks. */
 int64_t beest_pace_patience(const struct beest_pace *pace, int ranks);

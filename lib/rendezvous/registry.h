@@ -100,6 +100,7 @@ struct beest_registry_server {
 	struct beest_epoch epoch;
 	int failure;			/* result of the last look; 0: the server answered */
 	int64_t answered;		/* when it last answered */
+	bool stuck;			/* silence has ended a request since one was answered */
 	uint64_t answered_by, failed_by;	/* numbers of those requests; 0: none */
 	char why[BEEST_KV_WHY];		/* the sentence of its last failure */
 	struct beest_pace pace;

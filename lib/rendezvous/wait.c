@@ -893,7 +893,9 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 	char said[BEEST_KV_WHY];
 
 	rivals_say(w, text);
-	beest_look_speed_say(registry, server, w->limit->began, w->bytes, text);
+	/* At one that answers slowly, a question would bring no answer in time. */
+	if (beest_look_speed_say(registry, server, w->limit->began, w->bytes, text))
+		asks = false;
 	if (asks)
 		beest_inquiry_server(registry, server, missing ? first->kind : BEEST_KIND_ANY,
 				     ask_until(w), text);

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/macro.h"
+#include "tests/support/pause.h"
 #include "tests/support/slow.h"
 
 #define PIECE 4096
@@ -39,7 +41,7 @@ static bool answer_send(const struct passage *passage, const char *bytes, size_t
 		piece = BEEST_MIN(size, PIECE);
 		if (slow->rate) {
 			pthread_mutex_lock(&way);
-			usleep((useconds_t)((int64_t)piece * 1000000 / slow->rate));
+			pause_us((long)((int64_t)piece * 1000000 / slow->rate));
 			pthread_mutex_unlock(&way);
 		}
 		if (!bytes_send(passage->client, bytes, piece))
@@ -60,7 +62,7 @@ static bool side_pass(struct passage *passage, bool asks, char *bytes, size_t ro
 	if (slow->largest && (size_t)size > slow->largest)
 		return true;
 	if (!passage->asked && asks)
-		usleep((useconds_t)(slow->delay / BEEST_US));
+		pause_us((long)(slow->delay / BEEST_US));
 	passage->asked = asks;
 	if (!asks)
 		return answer_send(passage, bytes, (size_t)size);
@@ -85,6 +87,7 @@ static void *passage_run(void *data)
 				open = side_pass(passage, i == 0, bytes, room);
 	close(passage->client);
 	close(passage->server);
+	__atomic_sub_fetch(&passage->slow->passages, 1, __ATOMIC_RELEASE);
 	free(bytes);
 	free(passage);
 	return NULL;
@@ -103,24 +106,41 @@ static void *listener_run(void *data)
 		*passage = (struct passage){
 			.slow = slow, .client = fd, .server = cache_connect(slow->cache),
 		};
+		__atomic_add_fetch(&slow->passages, 1, __ATOMIC_RELAXED);
 		pthread_create(&thread, NULL, passage_run, passage);
 		pthread_detach(thread);
 	}
-	close(slow->listener);
 	return NULL;
 }
 
+/* Its threads take no signals: a timer of the test would cut their pauses short. */
 void slow_start(struct slow *slow)
 {
-	pthread_t thread;
+	sigset_t all, before;
 
 	slow->listener = bind_free(&slow->endpoint);
 	listen(slow->listener, 64);
-	pthread_create(&thread, NULL, listener_run, slow);
-	pthread_detach(thread);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	pthread_create(&slow->thread, NULL, listener_run, slow);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int slow_accepted(const struct slow *slow)
+{
+	return __atomic_load_n(&slow->accepted, __ATOMIC_RELAXED);
+}
+
+int64_t slow_bytes(const struct slow *slow)
+{
+	return __atomic_load_n(&slow->bytes, __ATOMIC_RELAXED);
 }
 
 void slow_end(struct slow *slow)
 {
 	shutdown(slow->listener, SHUT_RDWR);
+	pthread_join(slow->thread, NULL);
+	close(slow->listener);
+	while (__atomic_load_n(&slow->passages, __ATOMIC_ACQUIRE))
+		pause_us(1000);
 }

@@ -8,6 +8,7 @@
 #ifndef TESTS_SLOW_H
 #define TESTS_SLOW_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include "tests/support/memcached.h"
@@ -20,15 +21,21 @@ struct slow {
 	size_t largest;			/* longer requests and answers get lost; 0: none does */
 	/* out */
 	struct beest_hostport endpoint;
-	int accepted;			/* atomic */
-	int64_t bytes;			/* of answers; atomic */
+	int accepted;
+	int64_t bytes;			/* of answers */
 	/* kept by slow.c */
 	int listener;
+	pthread_t thread;
+	int passages;			/* atomic */
 };
 
 void slow_start(struct slow *slow);
 
-/* After all connections were closed. */
+/* What it has counted so far. */
+int slow_accepted(const struct slow *slow);
+int64_t slow_bytes(const struct slow *slow);
+
+/* After the clients have closed their connections. */
 void slow_end(struct slow *slow);
 
 #endif

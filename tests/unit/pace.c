@@ -123,6 +123,19 @@ static void a_slow_server_that_fails(void **state)
 	run(rows, BEEST_COUNT(rows));
 }
 
+/* Before anything is known, silence proves less than at a server that was quick. */
+static void slow_or_silent(void **state)
+{
+	struct beest_pace pace = { 0 };
+
+	(void)state;
+	assert_int_equal(beest_pace_doubt(&pace, 100), 4 * S);
+	beest_pace_answered(&pace, 0);
+	assert_int_equal(beest_pace_doubt(&pace, 100), 500 * MS);
+	beest_pace_answered(&pace, 2 * S);
+	assert_int_equal(beest_pace_doubt(&pace, 100), 8 * S);
+}
+
 static void what_nobody_waits_for(void **state)
 {
 	static const int64_t aways[] = { 0, 1 * S, 2 * S, 4 * S, 8 * S, 8 * S };
@@ -174,6 +187,7 @@ int main(void)
 		cmocka_unit_test(a_server_that_fails),
 		cmocka_unit_test(many_ranks_are_waited_for),
 		cmocka_unit_test(a_slow_server_that_fails),
+		cmocka_unit_test(slow_or_silent),
 		cmocka_unit_test(what_nobody_waits_for),
 		cmocka_unit_test(many_ranks_that_wait),
 	};
