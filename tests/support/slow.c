@@ -21,7 +21,7 @@
 struct passage {
 	struct slow *slow;
 	int client, server;
-	bool asked;			/* a request was passed on, and no answer since */
+	int64_t asked_at;		/* a request came, and no answer since; 0: none */
 };
 
 /* All answers share one way, as on a link. */
@@ -51,6 +51,16 @@ static bool answer_send(const struct passage *passage, const char *bytes, size_t
 	return true;
 }
 
+static void longest_note(struct passage *passage)
+{
+	const int64_t took = passage->asked_at ? beest_clock_now() - passage->asked_at : 0;
+
+	passage->asked_at = 0;
+	pthread_mutex_lock(&way);
+	passage->slow->longest = BEEST_MAX(passage->slow->longest, took);
+	pthread_mutex_unlock(&way);
+}
+
 /* Passes on what has come from one side.  False: the connection ends. */
 static bool side_pass(struct passage *passage, bool asks, char *bytes, size_t room)
 {
@@ -61,11 +71,14 @@ static bool side_pass(struct passage *passage, bool asks, char *bytes, size_t ro
 		return false;
 	if (slow->largest && (size_t)size > slow->largest)
 		return true;
-	if (!passage->asked && asks)
-		pause_us((long)(slow->delay / BEEST_US));
-	passage->asked = asks;
-	if (!asks)
+	if (!asks) {
+		longest_note(passage);
 		return answer_send(passage, bytes, (size_t)size);
+	}
+	if (!passage->asked_at) {
+		passage->asked_at = beest_clock_now();
+		pause_us((long)(slow->delay / BEEST_US));
+	}
 	return bytes_send(passage->server, bytes, (size_t)size);
 }
 
@@ -134,6 +147,16 @@ int slow_accepted(const struct slow *slow)
 int64_t slow_bytes(const struct slow *slow)
 {
 	return __atomic_load_n(&slow->bytes, __ATOMIC_RELAXED);
+}
+
+int64_t slow_longest(const struct slow *slow)
+{
+	int64_t longest;
+
+	pthread_mutex_lock(&way);
+	longest = slow->longest;
+	pthread_mutex_unlock(&way);
+	return longest;
 }
 
 void slow_end(struct slow *slow)

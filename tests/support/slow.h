@@ -23,6 +23,7 @@ struct slow {
 	struct beest_hostport endpoint;
 	int accepted;
 	int64_t bytes;			/* of answers */
+	int64_t longest;		/* from a request to the beginning of its answer, in ns */
 	/* kept by slow.c */
 	int listener;
 	pthread_t thread;
@@ -34,6 +35,7 @@ void slow_start(struct slow *slow);
 /* What it has counted so far. */
 int slow_accepted(const struct slow *slow);
 int64_t slow_bytes(const struct slow *slow);
+int64_t slow_longest(const struct slow *slow);
 
 /* After the clients have closed their connections. */
 void slow_end(struct slow *slow);
