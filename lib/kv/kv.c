@@ -26,9 +26,7 @@
 
 #define IDLE 32
 
-/* How many connections there are besides those to each address: a proxy may lead each to another
- * server.
- */
+/* Connections of a comparison besides those to each address: a proxy may lead each elsewhere. */
 #define COMPARE_MORE 2
 
 /* How long the program's signal handlers count as known: four system calls read them. */

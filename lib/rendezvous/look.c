@@ -79,10 +79,11 @@ static void server_note(struct beest_registry *registry, const struct part *part
 	pthread_mutex_lock(&registry->lock);
 	/* One that the deadline has cut short knows less than the one before, which was not. */
 	again = cut && own->failure == failure;
-	own->stuck = failure == -EHOSTDOWN ? own->stuck || !cut : own->stuck && failure;
+	own->stuck |= failure == -EHOSTDOWN && !cut;
 	own->failure = failure;
 	if (failure == 0) {
 		answer_note(own, part);
+		own->stuck = false;
 		own->away_until = 0;
 	} else {
 		own->failed_by = part->plan.number;
@@ -192,6 +193,12 @@ static int64_t patience_of(struct beest_registry *registry, size_t server)
 	const struct beest_pace pace = pace_of(registry, server);
 
 	return beest_pace_patience(&pace, registry->size);
+}
+
+/* A question to a server is given up like a request: it must not last as long as the call may. */
+static int64_t probe_until(struct beest_registry *registry, size_t server, int64_t deadline)
+{
+	return BEEST_MIN(deadline, beest_clock_deadline(patience_of(registry, server)));
 }
 
 int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t waited)
@@ -512,7 +519,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	uint64_t number;
 	int ret;
 
-	ret = beest_kv_probe(registry->kv, server, deadline, &stats);
+	ret = beest_kv_probe(registry->kv, server, probe_until(registry, server, deadline), &stats);
 	if (ret == 0)
 		ret = epoch_write(registry, fresh, &write);
 	if (ret < 0)
@@ -865,7 +872,9 @@ static void part_mend(struct round *round, struct part *part)
 	    beest_clock_left(round->look->deadline)) {
 		ret = part_ask_less(round, part);
 	} else if (part_wants_probe(round, part)) {
-		ret = beest_kv_probe(registry->kv, request->server, round->look->deadline, &stats);
+		ret = beest_kv_probe(registry->kv, request->server,
+				     probe_until(registry, request->server, round->look->deadline),
+				     &stats);
 	} else if (request->ret == -ENODATA) {
 		ret = epoch_mend(registry, request->server, round->look->deadline);
 		if (ret == 0) {

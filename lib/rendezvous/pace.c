@@ -47,7 +47,7 @@
 #define FAILED_REST (10 * BEEST_MS)
 #define FAILED_REST_MOST BEEST_SECOND
 
-/* What nobody waits for can wait longer. */
+/* A request that no caller waits for can be sent later. */
 #define AWAY BEEST_SECOND
 #define AWAY_MOST (8 * BEEST_SECOND)
 

@@ -33,10 +33,10 @@ struct beest_pace {
 	size_t keys;			/* that a request may ask for; 0: any number */
 };
 
-/* A request has taken so long until all its answers were there. */
+/* A request took so long until all its answers had arrived. */
 void beest_pace_answered(struct beest_pace *pace, int64_t took);
 
-/* A request for so many keys has failed: nothing, or not all, has come. */
+/* A request for so many keys failed: nothing, or not all, arrived. */
 void beest_pace_failed(struct beest_pace *pace, size_t keys);
 
 /* How long the server may have been silent and still be only slow, by what is known of it. */
@@ -51,7 +51,7 @@ int64_t beest_pace_patience(const struct beest_pace *pace, int ranks);
  */
 int64_t beest_pace_rest(const struct beest_pace *pace, int64_t waited);
 
-/* How long a server that has failed is not asked for what nobody waits for. */
+/* How long a server that has failed is not sent what no caller waits for. */
 int64_t beest_pace_away(const struct beest_pace *pace);
 
 #endif

@@ -34,8 +34,9 @@
 #define RETURN_TIME BEEST_SECOND
 
 /*
- * A wait asks after COMPARE_FIRST, and then each time after twice as long, whether several servers
- * answer as one: its records may be on another.  Once more when it ends in vain.
+ * A wait in which nothing arrives asks after COMPARE_FIRST, and then each time after twice as long,
+ * whether several servers answer as one: its records may be on another.  Once more when it ends in
+ * vain.
  */
 #define COMPARE_FIRST BEEST_SECOND
 
@@ -81,7 +82,7 @@ struct waiting {
 	bool doubts;			/* another process may have this rank: nothing counts */
 	bool follows;			/* a former process had this rank, as this look has shown */
 	bool progress;
-	bool grows;			/* a list has */
+	bool grows;			/* a list has changed, which is progress of others */
 	bool last;			/* no look follows this one if no time is left after it */
 	uint8_t news[BEEST_EPOCH_SIZE];
 	bool has_news;			/* news was read, and judged for all known authors */
@@ -234,30 +235,32 @@ static bool own_is_stored(const struct waiting *w, size_t i)
 	return beest_lease_is(w->registry->leases, w->wait->own_keys[i], BEEST_LEASE_SETTLED);
 }
 
-/* A server that has failed is asked for fewer keys, in turn.  False: for no more in this look. */
-static bool may_ask(struct waiting *w, size_t server)
+/* @most: that a request to @server may ask for; 0: any number. */
+static bool may_ask(const struct waiting *w, size_t server, size_t most)
 {
-	const size_t most = beest_look_keys(w->registry, server);
 	size_t i, count = 0;
 
-	if (!most)
-		return true;
-	for (i = 0; i < w->count; i++)
+	for (i = 0; i < w->count && most; i++)
 		count += w->wants[i].server == server;
 
-	return count < most;
+	return !most || count < most;
 }
 
+/* A server that has failed is asked for fewer keys, and for the others in the next look. */
 static void gather_missing(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
-	size_t step, i, begin = w->first, next = SIZE_MAX;
+	size_t step, i, begin = w->first, next = SIZE_MAX, server = SIZE_MAX, most = 0;
 
 	for (step = 0; step < wait->count; step++) {
 		i = (begin + step) % wait->count;
 		if (wait->gets[i].got)
 			continue;
-		if (may_ask(w, wait->gets[i].server))
+		if (wait->gets[i].server != server) {
+			server = wait->gets[i].server;
+			most = beest_look_keys(w->registry, server);
+		}
+		if (may_ask(w, server, most))
 			gather_get(w, i);
 		else
 			next = BEEST_MIN(next, step);
@@ -757,8 +760,9 @@ static int64_t look_until(const struct waiting *w)
 	size_t i;
 
 	for (i = 0; i < w->count && w->limit->once; i++)
-		until = BEEST_MAX(until, beest_clock_deadline(BEEST_MIN(ONCE_MOST, 2 *
-				  beest_look_longest(w->registry, w->wants[i].server))));
+		if (i == 0 || w->wants[i].server != w->wants[i - 1].server)
+			until = BEEST_MAX(until, beest_clock_deadline(BEEST_MIN(ONCE_MOST, 2 *
+				beest_look_longest(w->registry, w->wants[i].server))));
 
 	return until;
 }
@@ -990,12 +994,13 @@ static bool wait_pause(struct waiting *w)
 	if (w->last && !beest_limit_left(w->limit))
 		return false;
 
-	if (w->progress) {
+	if (w->progress)
 		beest_clock_backoff_progress(&w->backoff);
+	if (w->progress || w->grows) {
 		w->compare_pause = COMPARE_FIRST;
 		w->compare_at = beest_clock_deadline(COMPARE_FIRST);
 	}
-	w->progress = false;
+	w->progress = w->grows = false;
 	w->backoff.rest = rest_due(w);
 	if (w->wait->hurry) {
 		w->wait->hurry = false;
