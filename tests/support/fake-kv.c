@@ -726,7 +726,7 @@ int beest_kv_probe(struct beest_kv *kv, size_t index, int64_t deadline,
 	struct fake_kv_server *server = kv->servers[index];
 	int error = server->probe_error ? server->probe_error : server->error;
 
-	(void)deadline;
+	fake_kv.probed_until = deadline;
 	fake_kv.probes++;
 	if (error)
 		return beest_fail(error, "server %s: %s", server->text, strerror(error));

@@ -611,6 +611,20 @@ static void a_server_that_is_needed(void **state)
 	beest_look_free(wants, 2);
 }
 
+/* A call may wait for ever, but no question to a server does. */
+static void a_probe_ends(void **state)
+{
+	struct beest_look_want want = { .key = "hb1/job/mr/no" };
+	struct beest_look look = { .wants = &want, .count = 1, .deadline = INT64_MAX };
+
+	(void)state;
+	registry = registry_make(0, 2);
+	fake_kv_server("a:1")->error = ECONNRESET;
+	assert_int_equal(beest_look_take(registry, &look), -ECONNRESET);
+	assert_int_equal(fake_kv.probes, 1);
+	assert_in_range(fake_kv.probed_until - beest_clock_now(), 1, 4 * BEEST_SECOND);
+}
+
 /* The presence's server is away: that must neither stop the others nor slow down each look. */
 static void the_presence_is_away(void **state)
 {
@@ -804,6 +818,7 @@ int main(void)
 		REGISTRY_TEST(presence_comes_first),
 		REGISTRY_TEST(one_is_away),
 		REGISTRY_TEST(a_server_that_is_needed),
+		REGISTRY_TEST(a_probe_ends),
 		REGISTRY_TEST(the_presence_is_away),
 		REGISTRY_TEST(it_takes_less),
 		REGISTRY_TEST(it_evicts),
