@@ -196,7 +196,8 @@ int hartebeest_open_verbs(struct hartebeest_context **hbp, const char *const *op
  * one minute, the record of a queue pair that was connected says that it is closed, so
  * its peer can still confirm, and the rank's record says that the rank has left.
  * Messages and barriers stay until their time to live ends, since a peer may be about to
- * read them.  Waits about a second at most, however many servers do not answer.
+ * read them.  Waits three seconds at most for servers that do not answer, or
+ * four times as long as the slowest answers took, however many there are.
  *
  * Returns 0, or -EBUSY when an object that the program made itself still uses an object
  * of the context.  The context is gone even then, but the objects in use, which the
@@ -1500,9 +1501,9 @@ int hartebeest_counter_add(struct hartebeest_context *hb, const char *key, uint3
  * Current and later waits of all other ranks end within two seconds with -ECONNABORTED,
  * and their sentence names the failed rank and gives @text.  Waits of this context
  * continue.  If the process has no rank, only waits for what it has published end.  The
- * call takes a second at most, however many servers are silent.  The failure stays known
- * until the context is closed, and for ten minutes longer; it does not matter whether the
- * process goes on or ends.
+ * call waits as long as hartebeest_close() for servers that do not answer.  The failure stays
+ * known until the context is closed, and for ten minutes longer; it does not matter whether
+ * the process goes on or ends.
  *
  * A failure that an earlier run left ends no wait.  So a rank that has neither published
  * nor waited before must know that the failure is of its own run: on the same host, its
@@ -1602,8 +1603,9 @@ int hartebeest_service_request(struct hartebeest_context *hb, const char *servic
  * The queue pair published under the request's key is closed on the server, so the other
  * end's hartebeest_qp_follow() returns -ESHUTDOWN.  Destroy the queue pair afterwards.
  *
- * Waits for silent servers a second and a quarter at most.  A server that was silent a moment
- * ago is not asked again, so many such calls take no longer than one.
+ * Waits a quarter of a second longer than hartebeest_close() for servers that do not answer.  A
+ * server that was silent a moment ago is not asked again, so many such calls take no longer
+ * than one.
  *
  * Returns 0, -ENOENT (no such request), or the error of a server.  After the latter, a later
  * listener may get the request.

@@ -219,6 +219,20 @@ int64_t beest_look_brief(struct beest_registry *registry, size_t server)
 					      2 * beest_look_longest(registry, server)));
 }
 
+int64_t beest_look_closing(struct beest_registry *registry)
+{
+	int64_t most = 0;
+	struct beest_pace pace;
+	size_t i;
+
+	for (i = 0; i < registry->server_count; i++) {
+		pace = pace_of(registry, i);
+		most = BEEST_MAX(most, beest_pace_closing(&pace));
+	}
+
+	return beest_clock_deadline(most);
+}
+
 size_t beest_look_keys(struct beest_registry *registry, size_t server)
 {
 	return pace_of(registry, server).keys;

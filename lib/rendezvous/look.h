@@ -101,6 +101,12 @@ int64_t beest_look_longest(struct beest_registry *registry, size_t server);
  */
 int64_t beest_look_brief(struct beest_registry *registry, size_t server);
 
+/*
+ * When the looks of a context must end that closes or fails, since none of them is repeated: after
+ * three seconds, or four times as long as the slowest server's answers take.
+ */
+int64_t beest_look_closing(struct beest_registry *registry);
+
 /* How many keys one request to it may ask for.  0: any number. */
 size_t beest_look_keys(struct beest_registry *registry, size_t server);
 

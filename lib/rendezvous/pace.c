@@ -86,6 +86,12 @@ int64_t beest_pace_patience(const struct beest_pace *pace, int ranks)
 	return BEEST_MAX(least, PATIENCE_TIMES * pace->longest);
 }
 
+/* Neither the number of ranks nor failures count: a closing process must not hang. */
+int64_t beest_pace_closing(const struct beest_pace *pace)
+{
+	return BEEST_MAX(PATIENCE_LEAST, PATIENCE_TIMES * pace->longest);
+}
+
 int64_t beest_pace_doubt(const struct beest_pace *pace, int ranks)
 {
 	return pace->longest ? BEEST_MAX(DOUBT_LEAST, PATIENCE_TIMES * pace->longest) :

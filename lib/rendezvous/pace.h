@@ -45,6 +45,9 @@ int64_t beest_pace_doubt(const struct beest_pace *pace, int ranks);
 /* How long a connection may be silent before it counts as dead, in a job of so many ranks. */
 int64_t beest_pace_patience(const struct beest_pace *pace, int ranks);
 
+/* How long to wait for a server with what is sent for the last time, and can be done without. */
+int64_t beest_pace_closing(const struct beest_pace *pace);
+
 /*
  * The least time between two looks for the same, before jitter, if they began @waited ago.  0:
  * nothing is known against asking at once.

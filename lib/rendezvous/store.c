@@ -9,18 +9,12 @@
 #include "lib/rendezvous/store.h"
 #include "lib/rendezvous/wait.h"
 
-/* A closing process must not hang on a silent server. */
-#define CLOSE_TIME BEEST_SECOND
-
 /*
  * One trip asks whether the records are still ours, and the next removes them.  A third
  * is needed if a connection was closed, or if the first left out a server that had just
  * failed.
  */
 #define TRIPS 3
-
-/* When all that a failing rank says has to be over; a look under way then has as long again. */
-#define FAIL_TIME (BEEST_SECOND - BEEST_LIMIT_LOOK)
 
 /* ---------------------------------------------------------------- store and delete --- */
 
@@ -116,7 +110,7 @@ static void doomed_remove(struct beest_registry *registry, struct beest_look *lo
 {
 	int trip, one, ret = 0;
 
-	look->deadline = beest_clock_deadline(CLOSE_TIME);
+	look->deadline = beest_look_closing(registry);
 	for (trip = 0; trip < TRIPS && beest_lease_count(registry->leases, true); trip++) {
 		one = beest_look_take(registry, look);
 		ret = one < 0 ? one : ret;
@@ -177,7 +171,7 @@ void beest_store_leave(struct beest_registry *registry)
 {
 	struct beest_look_extra extras[registry->server_count + 1];
 	struct beest_look look = {
-		.extras = extras, .deadline = beest_clock_deadline(CLOSE_TIME),
+		.extras = extras, .deadline = beest_look_closing(registry),
 	};
 	struct beest_incarnation news;
 	struct beest_backoff backoff;
@@ -222,7 +216,8 @@ int beest_store_fail(struct beest_registry *registry, const char *text)
 	};
 	int ret;
 
-	beest_limit_start(&limit, NULL, beest_clock_deadline(FAIL_TIME), 0);
+	/* the last look, and the question why it was in vain, have as long each */
+	beest_limit_start(&limit, NULL, beest_look_closing(registry) - 2 * BEEST_LIMIT_LOOK, 0);
 	ret = beest_failure_put(registry, text);
 	beest_presence_news(registry, &news, &extra);
 

@@ -34,27 +34,27 @@ int beest_store_delete(struct beest_registry *registry, const char *key,
 		       const struct beest_limit *limit);
 
 /*
- * Withdraws the records of the object with this serial; waits a second at most.  A server that
- * was silent a moment ago is left to a later look, and so is any that has just failed, unless it
- * is @server (SIZE_MAX: none).
+ * Withdraws the records of the object with this serial, within beest_look_closing().  A server
+ * that was silent a moment ago is left to a later look, and so is any that has just failed, unless
+ * it is @server (SIZE_MAX: none).
  */
 void beest_store_withdraw(struct beest_registry *registry, uint64_t serial, size_t server);
 
-/* Removes what was given up, and a message with that name, too.  Waits a second at most. */
+/* Removes what was given up, and a message with that name, too.  Ends like that. */
 void beest_store_purge(struct beest_registry *registry, const char *message);
 
 /*
  * Withdraws the records of queue pairs and regions that are still this context's own, and
  * says that this rank has left.  Barriers, messages and listeners stay until their time to live
- * ends.  Waits at most a second for a server that is silent.  Other threads may be using the
+ * ends.  Waits for silent servers until beest_look_closing().  Other threads may be using the
  * registry: what they publish from now on is withdrawn at once.
  */
 void beest_store_leave(struct beest_registry *registry);
 
 /*
  * Says that this rank has failed: to all ranks that wait, now or later; without a rank, only to
- * those that wait for what this process has published.  Takes a second at most.  Of @text less
- * than BEEST_REASON_MAX bytes are kept.  Errors of beest_wait_run().
+ * those that wait for what this process has published.  Ends at beest_look_closing().  Of
+ * @text less than BEEST_REASON_MAX bytes are kept.  Errors of beest_wait_run().
  */
 int beest_store_fail(struct beest_registry *registry, const char *text);
 

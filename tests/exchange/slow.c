@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 
 #define RANKS 4
 #define MESSAGE (24 * 1024)
+#define MUCH (300 * BEEST_SECOND)
 #define PATIENCE (3 * BEEST_SECOND)	/* of a request, see lib/rendezvous/pace.c */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
@@ -181,7 +183,7 @@ static void all_calls_succeed(void **state)
 	const struct row *row = *state;
 	struct cache *cache = cache_start(nothing);
 	struct rank_settings settings = { .job = "slow", .size = RANKS, .timeout = "1h" };
-	int i;
+	int i, gone = 0;
 
 	fake_verbs_reset();
 	finished = 0;
@@ -211,8 +213,14 @@ static void all_calls_succeed(void **state)
 	/* what is slow is asked less often */
 	assert_true(slow_bytes(&slow) <= 8 * RANKS * RANKS * MESSAGE ||
 		    (!row->slow.delay && !row->slow.rate));
-	for (i = 0; i < RANKS; i++)
+	/* a slow server, too, gets what says that a rank has left */
+	for (i = 1; i < RANKS; i++)
 		hartebeest_close(ranks[i].hb);
+	for (i = 1; i < RANKS; i++)
+		gone += hartebeest_qp_follow(ranks[0].hb, name_of("q", 0, i), name_of("q", i, 0),
+					     NULL, hartebeest_clock() + MUCH) == -ESHUTDOWN;
+	assert_true(gone == RANKS - 1 || slow_longest(&slow) > PATIENCE);
+	hartebeest_close(ranks[0].hb);
 	slow_end(&slow);
 	cache_end(cache);
 }

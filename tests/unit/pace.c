@@ -136,6 +136,19 @@ static void slow_or_silent(void **state)
 	assert_int_equal(beest_pace_doubt(&pace, 100), 8 * S);
 }
 
+/* A closing process does not hang, but a slow server gets what is sent last. */
+static void a_process_that_closes(void **state)
+{
+	struct beest_pace pace = { 0 };
+
+	(void)state;
+	assert_int_equal(beest_pace_closing(&pace), 3 * S);
+	beest_pace_failed(&pace, 1);
+	assert_int_equal(beest_pace_closing(&pace), 3 * S);
+	beest_pace_answered(&pace, 1500 * MS);
+	assert_int_equal(beest_pace_closing(&pace), 6 * S);
+}
+
 static void what_nobody_waits_for(void **state)
 {
 	static const int64_t aways[] = { 0, 1 * S, 2 * S, 4 * S, 8 * S, 8 * S };
@@ -188,6 +201,7 @@ int main(void)
 		cmocka_unit_test(many_ranks_are_waited_for),
 		cmocka_unit_test(a_slow_server_that_fails),
 		cmocka_unit_test(slow_or_silent),
+		cmocka_unit_test(a_process_that_closes),
 		cmocka_unit_test(what_nobody_waits_for),
 		cmocka_unit_test(many_ranks_that_wait),
 	};
