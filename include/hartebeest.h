@@ -1046,16 +1046,16 @@ int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
  * Waits until a peer that restarted has published another queue pair under @peer_key.  With
  * HARTEBEEST_ONCE it looks once, as a program does between other work.  The local queue
  * pair then goes through RESET and connects to the new one, keeping the sequence number
- * that it has already published.  To learn whether the new peer is connected too, call
+ * that it has already published.  One of UD stays in RTS, and only its address of this peer is
+ * replaced (hartebeest_qp_ud_address()).  To learn whether the new peer is connected too, call
  * hartebeest_qp_confirm().  If connecting fails, the queue pair is not connected.
  *
  * Returns 1 if the peer was replaced; 0 if by the deadline it was not, if nothing is stored
  * there, or if the server does not answer; -ESHUTDOWN (within the last minute the peer closed its
  * queue pair and left), -EIO or -ENETDOWN (of the device: see hartebeest_event_get()),
- * -ENOENT (no such queue pair), -ENOTCONN (not connected to this key), -EOPNOTSUPP (UD),
- * -EBADMSG (a record with values that no queue pair can have), -EACCES or -EPROTO (the
- * server refuses the login, or is not a Memcached server), the error of the refill
- * function, or as hartebeest_qp_connect().
+ * -ENOENT (no such queue pair), -ENOTCONN (not connected to this key), -EBADMSG (a record with
+ * values that no queue pair can have), -EACCES or -EPROTO (the server refuses the login, or is not
+ * a Memcached server), the error of the refill function, or as hartebeest_qp_connect().
  *
  * Since: 0.1
  */
@@ -1122,6 +1122,9 @@ struct hartebeest_ud_address {
 
 /**
  * hartebeest_qp_ud_address() - the address of a peer of a connected UD queue pair
+ *
+ * It is valid until the peer is replaced by a call that connects or follows, or the queue pair is
+ * reset.
  *
  * Returns 0, -ENOENT, or -ENOTCONN before hartebeest_qp_connect().
  *

@@ -215,7 +215,7 @@ static int has_one_peer(const struct beest_qp *qp, const char *purpose)
 
 static int is_connected_to(const struct beest_qp *qp, const char *key)
 {
-	if (strcmp(qp->peer_key, key) != 0)
+	if (!beest_qp_remote(qp, key))
 		return beest_fail(ENOTCONN, "queue pair '%s' is not connected to '%s'",
 				  qp->node.name, key);
 	return 0;
@@ -230,7 +230,7 @@ int beest_bringup_qp_of(struct hartebeest_context *hb, const char *key, struct b
 	for (node = hb->objects.newest; node && !qp; node = node->older)
 		if (node->kind == &beest_qp_kind) {
 			qp = BEEST_CONTAINER(node, struct beest_qp, node);
-			if (strcmp(qp->peer_key, key) != 0)
+			if (!beest_qp_remote(qp, key))
 				qp = NULL;
 		}
 	pthread_mutex_unlock(&hb->objects.lock);
@@ -256,14 +256,11 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 			 const char *key, const struct beest_limit *limit)
 {
-	int ret;
+	int ret = is_connected_to(qp, key);
 
-	ret = has_one_peer(qp, "follow");
-	if (ret == 0)
-		ret = is_connected_to(qp, key);
 	if (ret == 0)
 		ret = beest_handshake_follow(hb, qp, key, limit);
-	if (ret == 1 && beest_bringup_remember(hb, key, &qp->remote, NULL, 0) < 0)
+	if (ret == 1 && beest_bringup_remember(hb, key, beest_qp_remote(qp, key), NULL, 0) < 0)
 		return -ENOMEM;
 	return ret;
 }

@@ -402,24 +402,34 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 	return ret;
 }
 
+/* The peer that the queue pair is connected to under this key; NULL: none yet. */
+static const struct beest_endpoint *connected_peer(const struct beest_handshake *handshake)
+{
+	return beest_qp_remote(handshake->qp, handshake->peer_key);
+}
+
 /*
  * Keeps its own sequence number: the new peer may already be connected to it, and what was
- * under way to the earlier peer is lost anyway.
+ * under way to the earlier peer is lost anyway.  A UD queue pair has other peers, too, whose
+ * addresses stay.
  */
 static int connect_replacement(struct beest_handshake *handshake)
 {
 	const struct beest_endpoint *remote = &handshake->peer.endpoint;
+	const struct beest_incarnation earlier = connected_peer(handshake)->incarnation;
 	struct beest_qp *qp = handshake->qp;
-	int ret;
+	int ret = 0;
 
 	beest_log(&handshake->hb->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
 		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
 		  BEEST_PEER_TEXT(remote), handshake->peer_key, remote->qp_num);
-	if (!beest_process_is_context(&qp->remote.incarnation, &remote->incarnation))
-		beest_presence_forget(handshake->hb->registry, &qp->remote.incarnation);
-	ret = beest_qp_reset(qp);
-	if (ret == 0)
-		ret = beest_qp_init_again(qp);
+	if (!beest_process_is_context(&earlier, &remote->incarnation))
+		beest_presence_forget(handshake->hb->registry, &earlier);
+	if (qp->local.transport != BEEST_UD) {
+		ret = beest_qp_reset(qp);
+		if (ret == 0)
+			ret = beest_qp_init_again(qp);
+	}
 
 	return ret < 0 ? ret : beest_handshake_connect(handshake->hb, qp, handshake->peer_key,
 						       remote, handshake->wait->limit);
@@ -436,13 +446,14 @@ static bool same_endpoint(const struct beest_endpoint *a, const struct beest_end
 static int see_peer(struct beest_handshake *handshake, bool closed)
 {
 	const struct beest_endpoint *remote = &handshake->peer.endpoint;
+	const struct beest_endpoint *connected = connected_peer(handshake);
 	struct beest_qp *qp = handshake->qp;
-	bool connected = qp->peer_key[0] != '\0';
+	bool same = connected && same_endpoint(remote, connected);
 
-	/* A closed record still confirms a connection, but nobody connects to it any more. */
+	/* A closed record still confirms a connection, but no queue pair connects to it any more. */
 	if (closed)
-		return connected && same_endpoint(remote, &qp->remote);
-	if (connected && same_endpoint(remote, &qp->remote))
+		return same;
+	if (same)
 		return 0;
 	/* The peer waits for the record that says so. */
 	handshake->wait->hurry |= qp->local.transport != BEEST_UD;
@@ -554,7 +565,7 @@ static int see_successor(void *data, const struct beest_record *record)
 	if (ret == 0 && record->flags & BEEST_RECORD_CLOSED)
 		return beest_fail(ESHUTDOWN, "queue pair '%s': its peer '%s' has left",
 				  handshake->qp->node.name, handshake->peer_key);
-	if (ret < 0 || same_endpoint(&handshake->peer.endpoint, &handshake->qp->remote))
+	if (ret < 0 || same_endpoint(&handshake->peer.endpoint, connected_peer(handshake)))
 		return ret;
 	ret = connect_replacement(handshake);
 	if (ret < 0)

@@ -505,6 +505,16 @@ static struct beest_ud_peer *ud_peer_find(const struct beest_qp *qp, const char 
 	return NULL;
 }
 
+const struct beest_endpoint *beest_qp_remote(const struct beest_qp *qp, const char *key)
+{
+	const struct beest_ud_peer *address = ud_peer_find(qp, key);
+
+	if (qp->local.transport == BEEST_UD)
+		return address ? &address->remote : NULL;
+
+	return strcmp(qp->peer_key, key) == 0 ? &qp->remote : NULL;
+}
+
 int beest_qp_address(const struct beest_qp *qp, const char *key,
 		     const struct beest_ud_peer **address)
 {

@@ -40,9 +40,9 @@ struct beest_qp {
 	struct hartebeest_remote_mr *regions;	/* offered to its peer */
 	uint8_t region_count;
 	bool untold;			/* connected, but its record does not say so yet */
-	char peer_key[BEEST_KEY_MAX + 1];	/* the latest peer's; "": not connected */
+	char peer_key[BEEST_KEY_MAX + 1];	/* "": not connected; UD: the latest peer's */
 	struct beest_endpoint remote;
-	struct beest_ud_peer *addresses;
+	struct beest_ud_peer *addresses;	/* of UD, each of another peer */
 };
 
 extern const struct beest_kind beest_qp_kind;
@@ -118,6 +118,12 @@ uint32_t beest_qp_next_generation(uint32_t generation);
 
 /* Any state -> RESET.  Forgets the peer; its own key stays. */
 int beest_qp_reset(struct beest_qp *qp);
+
+/*
+ * The peer under @key that it is connected to or, if it is of UD, has an address of.  NULL: neither.
+ * Valid until the next call that changes it.
+ */
+const struct beest_endpoint *beest_qp_remote(const struct beest_qp *qp, const char *key);
 
 /* -ENOTCONN: this UD queue pair has no address for @key. */
 int beest_qp_address(const struct beest_qp *qp, const char *key,

@@ -18,9 +18,6 @@
 #include "tests/support/spawn.h"
 #include "tests/support/unit.h"
 
-/* Of lib/core/handshake.c, see_peer(). */
-#define ONE_ADDRESS "a UD queue pair in several pairs gets the address of one peer only"
-
 static const struct program programs[] = {
 #if HAVE_CXX
 	{ "core", 2, .says = { "node 0: acknowledged\n",
@@ -40,10 +37,8 @@ static const struct program programs[] = {
 	{ "atomics", 3, .says = { "rank #: 600 tickets were drawn, 600 are in the account\n" } },
 	{ "atomics", 4, .says = { "rank #: 800 tickets were drawn, 800 are in the account\n" } },
 	{ "datagram", 2, .says = { "rank # hears: hello from rank @\n" } },
-	{ "datagram", 3, .says = { "rank # hears: hello from rank @\n" },
-	  .known_failure = ONE_ADDRESS },
-	{ "datagram", 4, .says = { "rank # hears: hello from rank @\n" },
-	  .known_failure = ONE_ADDRESS },
+	{ "datagram", 3, .says = { "rank # hears: hello from rank @\n" } },
+	{ "datagram", 4, .says = { "rank # hears: hello from rank @\n" } },
 	{ "mesh", 2, .says = { "rank # of 2, 1 queue pairs in * us: 0 1\n" } },
 	{ "mesh", 3, .says = { "rank # of 3, 2 queue pairs in * us: 0 1 4\n" } },
 	{ "mesh", 4, .says = { "rank # of 4, 3 queue pairs in * us: 0 1 4 9\n" } },

@@ -852,29 +852,142 @@ static void asking_again_under_a_seal(void **state)
 
 /* ------------------------------------------------------------------------- UD, regions --- */
 
+/* Rank @i of three has one queue pair for both peers. */
+static void datagram_open(int i)
+{
+	party_open(i, i, 3, NULL);
+	party_pair(&party[i], (i + 1) % 3, IBV_QPT_UD);
+	party[i].pairs[1] = party[i].pairs[0];		/* the same, to another peer */
+	party[i].count = 2;
+	snprintf(party[i].names[0][1], 24, "ud%d", i);
+	snprintf(party[i].names[0][2], 24, "ud%d", (i + 1) % 3);
+	snprintf(party[i].names[1][2], 24, "ud%d", (i + 2) % 3);
+	party[i].pairs[1].peer_key = party[i].names[1][2];
+	party[i].pairs[1].regions = party[i].regions[1];
+}
+
+/* The address handle that @member has for this peer, whose number and Q_Key go with it. */
+static struct ibv_ah *address_of(const struct party_member *member,
+				 const struct party_member *peer)
+{
+	struct hartebeest_ud_address address;
+	enum ibv_qp_state state;
+	uint32_t number;
+
+	assert_int_equal(hartebeest_qp_ud_address(member->hb, member->pairs[0].qp,
+						  peer->pairs[0].key, &address), 0);
+	told(peer, peer->pairs[0].qp, &state, &number);
+	assert_int_equal(address.qp_num, number);
+	assert_int_equal(state, IBV_QPS_RTS);
+	assert_true(address.qkey != 0);
+	return address.ah;
+}
+
 static void datagrams(void **state)
 {
 	int i;
 
 	(void)state;
-	for (i = 0; i < 3; i++) {
-		party_open(i, i, 3, NULL);
-		party_pair(&party[i], (i + 1) % 3, IBV_QPT_UD);
-		party[i].pairs[1] = party[i].pairs[0];		/* the same, to another peer */
-		party[i].count = 2;
-		snprintf(party[i].names[0][1], 24, "ud%d", i);
-		snprintf(party[i].names[0][2], 24, "ud%d", (i + 1) % 3);
-		snprintf(party[i].names[1][2], 24, "ud%d", (i + 2) % 3);
-		party[i].pairs[1].peer_key = party[i].names[1][2];
-		party[i].pairs[1].regions = party[i].regions[1];
-	}
+	for (i = 0; i < 3; i++)
+		datagram_open(i);
 	all_connect(3);
 	all_came(3);
 	for (i = 0; i < 3; i++) {
 		assert_connected(&party[i], 0, &party[(i + 1) % 3]);
 		assert_connected(&party[i], 1, &party[(i + 2) % 3]);
 		assert_int_equal(party[i].pairs[0].peer.qp_type, IBV_QPT_UD);
+		assert_ptr_not_equal(address_of(&party[i], &party[(i + 1) % 3]),
+				     address_of(&party[i], &party[(i + 2) % 3]));
 	}
+}
+
+/* How rank 0 learns that another process has the rank of one of its peers. */
+static int look_by_pairs(struct party_member *member)
+{
+	int ret = hartebeest_pairs_connect(member->hb, member->pairs, 2, HARTEBEEST_ONCE);
+
+	return ret < 0 ? ret : 1;
+}
+
+static int look_by_following(struct party_member *member)
+{
+	return hartebeest_qp_follow(member->hb, member->pairs[0].qp, "ud1", NULL,
+				    HARTEBEEST_ONCE);
+}
+
+static int look_by_single_steps(struct party_member *member)
+{
+	int ret = hartebeest_qp_fetch(member->hb, "ud1", NULL, 0);
+
+	if (ret == 0)
+		ret = hartebeest_qp_connect(member->hb, member->pairs[0].qp, "ud1", 0);
+	return ret < 0 ? ret : 1;
+}
+
+/* Its address is replaced; that of the other peer stays, and the queue pair never leaves RTS. */
+static void peer_is_replaced(int (*look)(struct party_member *member))
+{
+	const struct ibv_ah *other;
+	enum ibv_qp_state rts;
+	uint32_t number;
+	size_t modified;
+
+	datagrams(NULL);
+	other = address_of(&party[0], &party[2]);
+	party_kill(&party[1]);
+	datagram_open(1);
+	crew_start(party_connect, &party[1]);
+	registry_run();
+	assert_int_equal(party[1].ret, 0);
+	told(&party[0], party[0].pairs[0].qp, &rts, &number);
+	modified = fake_verbs.modified_count;
+	assert_int_equal(look(&party[0]), 1);
+	assert_int_equal(fake_verbs.modified_count, modified);
+	address_of(&party[0], &party[1]);
+	assert_ptr_equal(address_of(&party[0], &party[2]), other);
+}
+
+static void datagrams_by_pairs(void **state)
+{
+	(void)state;
+	peer_is_replaced(look_by_pairs);
+}
+
+static void datagrams_by_following(void **state)
+{
+	(void)state;
+	peer_is_replaced(look_by_following);
+}
+
+static void datagrams_by_single_steps(void **state)
+{
+	(void)state;
+	peer_is_replaced(look_by_single_steps);
+}
+
+/* What needs a single peer refuses, and loses no address. */
+static void datagrams_have_no_single_peer(void **state)
+{
+	const char *name;
+	int i;
+
+	datagrams(state);
+	name = party[0].pairs[0].qp;
+	for (i = 1; i < 3; i++) {
+		assert_int_equal(hartebeest_qp_confirm(party[0].hb, name, party[i].pairs[0].key, 0),
+				 -EOPNOTSUPP);
+		assert_int_equal(hartebeest_qp_reconnect(party[0].hb, name,
+							 party[i].pairs[0].key, 0), -EOPNOTSUPP);
+	}
+	address_of(&party[0], &party[1]);
+	address_of(&party[0], &party[2]);
+	party_close(&party[1]);
+	assert_int_equal(hartebeest_qp_follow(party[0].hb, name, "ud2", NULL, HARTEBEEST_ONCE), 0);
+	assert_int_equal(hartebeest_qp_follow(party[0].hb, name, "ud1", NULL, HARTEBEEST_ONCE),
+			 -ESHUTDOWN);
+	assert_int_equal(hartebeest_qp_follow(party[0].hb, name, "udx", NULL, HARTEBEEST_ONCE),
+			 -ENOTCONN);
+	address_of(&party[0], &party[2]);
 }
 
 static const char *looked_for;
@@ -992,18 +1105,20 @@ static void datagrams_at_once(void **state)
 	int i;
 
 	(void)state;
-	for (i = 0; i < 2; i++) {
-		party_pair(party_open(i, i, 2, NULL), 1 - i, IBV_QPT_UD);
+	for (i = 0; i < 3; i++) {
+		datagram_open(i);
 		party[i].deadline = HARTEBEEST_ONCE;
 	}
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 6; i++) {
 		registry_stage.now += 5 * BEEST_SECOND;
-		crew_start(party_connect, &party[i % 2]);
+		crew_start(party_connect, &party[i % 3]);
 		registry_run();
 	}
-	all_came(2);
-	assert_peer(&party[0], 0, &party[1], 0);
-	assert_peer(&party[1], 0, &party[0], 0);
+	all_came(3);
+	for (i = 0; i < 3; i++) {
+		address_of(&party[i], &party[(i + 1) % 3]);
+		address_of(&party[i], &party[(i + 2) % 3]);
+	}
 }
 
 static void regions(void **state)
@@ -1464,6 +1579,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(once_and_never, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(one_key_of_two, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_by_pairs, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_by_following, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_by_single_steps, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_have_no_single_peer, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup,
 						party_teardown),
 		cmocka_unit_test_setup_teardown(a_datagram_leftover_of_this_host, setup,

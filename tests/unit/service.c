@@ -1852,6 +1852,51 @@ static void a_client_that_gives_up(void **state)
 	assert_int_equal(clients[1].ret, 0);
 }
 
+static void connect_datagrams(void *data)
+{
+	struct end *end = data;
+	struct hartebeest_pair pair;
+
+	must(qp_make(end->hb, "qp", "pd", IBV_QPT_UD, "cq", "cq", NULL));
+	begin_pair(&pair, "qp", &end->request);
+	end->ret = hartebeest_pairs_connect(end->hb, &pair, 1, soon(10000));
+}
+
+/* A server has one UD queue pair for all clients, and an address of each. */
+static void clients_with_datagrams(void **state)
+{
+	static struct hartebeest_client requests[2];
+	struct end *server = &ends[0], *clients = &ends[1];
+	struct hartebeest_ud_address address;
+	struct ibv_qp *qp;
+	int i;
+
+	(void)state;
+	listen_at(server);
+	must(qp_make(server->hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", NULL));
+	for (i = 0; i < 2; i++) {
+		ask(&clients[i], "x");
+		assert_string_equal(accepted(server), "x");
+		requests[i] = server->request;
+		begin_pair(&two[i], "ud", &requests[i]);
+		crew_start(connect_datagrams, &clients[i]);
+	}
+	crew_start(connect_two, server);
+	registry_run();
+	assert_int_equal(server->ret, 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(clients[i].ret, 0);
+		must(hartebeest_qp_get(clients[i].hb, "qp", &qp));
+		must(hartebeest_qp_ud_address(server->hb, "ud", requests[i].peer_key, &address));
+		assert_int_equal(address.qp_num, qp->qp_num);
+	}
+	must(hartebeest_service_leave(clients[0].hb, "kv", &clients[0].request));
+	assert_int_equal(hartebeest_qp_follow(server->hb, "ud", requests[0].peer_key, NULL,
+					      HARTEBEEST_ONCE), -ESHUTDOWN);
+	assert_int_equal(hartebeest_qp_follow(server->hb, "ud", requests[1].peer_key, NULL,
+					      HARTEBEEST_ONCE), 0);
+}
+
 /* Each client notices that its server was replaced, and connects to the new one. */
 static void follow_server(void *data)
 {
@@ -2156,6 +2201,7 @@ int main(void)
 		TEST(looking_once),
 		TEST(costs_of_a_request),
 		TEST(a_client_that_gives_up),
+		TEST(clients_with_datagrams),
 		TEST(refused_after_a_restart),
 		TEST(a_listener_that_stores_late),
 		TEST(leaving_after_a_failure),
