@@ -450,7 +450,7 @@ static int see_peer(struct beest_handshake *handshake, bool closed)
 	struct beest_qp *qp = handshake->qp;
 	bool same = connected && same_endpoint(remote, connected);
 
-	/* A closed record still confirms a connection, but no queue pair connects to it any more. */
+	/* A closed record still confirms a connection, but none is made to it any more. */
 	if (closed)
 		return same;
 	if (same)

@@ -120,7 +120,7 @@ uint32_t beest_qp_next_generation(uint32_t generation);
 int beest_qp_reset(struct beest_qp *qp);
 
 /*
- * The peer under @key that it is connected to or, if it is of UD, has an address of.  NULL: neither.
+ * The peer under @key that it is connected to or, of UD, has an address of.  NULL: neither.
  * Valid until the next call that changes it.
  */
 const struct beest_endpoint *beest_qp_remote(const struct beest_qp *qp, const char *key);

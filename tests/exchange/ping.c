@@ -173,8 +173,8 @@ static void end_fails(const struct trouble *trouble, bool json, int end, struct 
 }
 
 /*
- * Waits for all ends.  On a busy machine, the server may take longer to answer, and the other end to
- * begin, than an end waits for them.
+ * Waits for all ends.  On a busy machine, the server may take longer to answer, and the other end
+ * to begin, than an end waits for them.
  */
 static bool all_have_met(size_t i, bool json)
 {
