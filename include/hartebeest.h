@@ -1341,7 +1341,7 @@ int hartebeest_msg_push(struct hartebeest_context *hb, const char *key, const vo
  */
 struct hartebeest_msg_attr {
 	size_t size;		/* of the caller's struct: the init function sets it */
-	int64_t ttl;		/* ns, at most 30 days, and up to 2 s longer; 0: exchange.ttl */
+	int64_t ttl;		/* ns, 1 ms to 30 days, and up to 2 s longer; 0: exchange.ttl */
 	uint64_t flags;		/* 0 or HARTEBEEST_MSG_ONCE */
 };
 
@@ -1361,7 +1361,7 @@ static inline void hartebeest_msg_attr_init(struct hartebeest_msg_attr *attr)
  * a buffer leaves it there.  The context keeps no copy, and does not store the message again if
  * its server loses it, since it cannot know whether it had been read.
  *
- * Returns as hartebeest_msg_push(), -EINVAL (@attr was not initialized; a negative ttl), or
+ * Returns as hartebeest_msg_push(), -EINVAL (@attr was not initialized; ttl is no such time), or
  * -E2BIG (a field or flag that this version does not know).
  *
  * Since: 0.1

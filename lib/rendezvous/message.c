@@ -21,8 +21,10 @@ static int life_check(const struct hartebeest_msg_attr *attr)
 
 	if (ret < 0)
 		return ret;
-	if (attr->ttl < 0)
-		return beest_fail(EINVAL, "a message cannot live %" PRId64 " ns", attr->ttl);
+	/* Less is likely a number of seconds. */
+	if (attr->ttl && (attr->ttl < BEEST_MS || attr->ttl > BEEST_TTL_MAX))
+		return beest_fail(EINVAL, "attr.ttl is %" PRId64 " ns, but a message lives for a "
+				  "millisecond to 30 days: 60 s is 60000000000", attr->ttl);
 	if (attr->flags & ~(uint64_t)HARTEBEEST_MSG_ONCE)
 		return beest_fail(E2BIG, "unknown flags 0x%" PRIx64 " of a message", attr->flags);
 

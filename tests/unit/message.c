@@ -479,15 +479,22 @@ static void attributes_that_are_refused(void **state)
 
 	(void)state;
 	refused(0, 0, 0, -EINVAL, "msg_attr has the size 0");
-	refused(size, -1, 0, -EINVAL, "a message cannot live -1 ns");
+	refused(size, -1, 0, -EINVAL, "attr.ttl is -1 ns, but a message lives for a ");
+	refused(size, 60, 0, -EINVAL, "attr.ttl is 60 ns, but a message lives for a millisecond "
+				      "to 30 days: 60 s is 60000000000");
+	refused(size, BEEST_MS - 1, 0, -EINVAL, "attr.ttl is 999999 ns");
+	refused(size, BEEST_TTL_MAX + 1, 0, -EINVAL, "attr.ttl is 2592000000000001 ns");
 	refused(size, 0, 6, -E2BIG, "unknown flags 0x6 of a message");
 	refused(size + 8, 0, 0, -E2BIG, "msg_attr");
 	assert_int_equal(hartebeest_msg_push_attr(author, "m", "x", 1, NULL, 0), -EINVAL);
 	assert_error_has("attr is NULL");
 	assert_false(is_stored("m"));
-	brief.ttl = INT64_MAX;
+	brief.ttl = BEEST_TTL_MAX;
 	push_text("m", &brief);
 	assert_true(is_stored("m"));
+	brief.ttl = BEEST_MS;
+	push_text("n", &brief);
+	assert_true(is_stored("n"));
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, party_teardown)
