@@ -14,6 +14,7 @@
 #include "lib/core/fabric.h"
 #include "lib/verbs/cq.h"
 #include "lib/verbs/pd.h"
+#include "lib/verbs/quota.h"
 
 /* Defaults are small, since a larger queue pair takes longer to create. */
 #define DEFAULT_REQUESTS 16
@@ -148,12 +149,14 @@ static int qp_fill(const struct beest_fabric *fabric, size_t slot)
 static int qp_make(struct beest_fabric *fabric, size_t slot, struct ibv_qp_init_attr *init,
 		   struct beest_qp *qp)
 {
-	errno = 0;
-	fabric->qps[slot] = ibv_create_qp(fabric->pd, init);
-	if (!fabric->qps[slot])
-		return beest_fail_errno(beest_error_errno(),
-					"%s: cannot create queue pair %zu of %zu",
-					fabric->model->local.label, slot + 1, fabric->count);
+	int ret;
+
+	fabric->qps[slot] = beest_qp_alloc(fabric->pd, init);
+	if (!fabric->qps[slot]) {
+		ret = beest_quota_fail(beest_error_errno(), "%s: cannot create queue pair %zu of %zu",
+				       fabric->model->local.label, slot + 1, fabric->count);
+		return beest_quota_limit(BEEST_QUOTA_QP, fabric->pd->context, ret);
+	}
 	qp_select(fabric, slot, qp);
 
 	return beest_qp_init_again(qp);
@@ -215,15 +218,15 @@ void beest_fabric_end(struct beest_fabric *fabric)
 
 	for (slot = 1; slot < fabric->count && fabric->qps; slot++)
 		if (fabric->qps[slot])
-			ibv_destroy_qp(fabric->qps[slot]);
+			beest_qp_free(fabric->qps[slot]);
 	if (fabric->model)
 		beest_table_free(&fabric->model->node);
 	free(fabric->qps);
 	free(fabric->peers);
 	if (fabric->own_cq)
-		ibv_destroy_cq(fabric->cq);
+		beest_cq_free(fabric->cq);
 	if (fabric->own_pd)
-		ibv_dealloc_pd(fabric->pd);
+		beest_pd_free(fabric->pd);
 }
 
 /* ------------------------------------------------------------------------ numbers --- */

@@ -14,9 +14,14 @@
 
 /* ----------------------------------------------------------- life, death --- */
 
+int beest_cq_free(struct ibv_cq *verbs)
+{
+	return beest_quota_count(BEEST_QUOTA_CQ, -1, beest_error_verbs(ibv_destroy_cq(verbs)));
+}
+
 static int cq_release(struct beest_node *node)
 {
-	return beest_error_verbs(ibv_destroy_cq(node->handle));
+	return beest_cq_free(node->handle);
 }
 
 static void cq_dispose(struct beest_node *node)
@@ -60,8 +65,13 @@ int beest_cq_alloc(const struct beest_device *device, const struct hartebeest_cq
 	errno = 0;
 	*verbs = ibv_create_cq(device->verbs, depth, attr->cq_context, channel,
 			       (int)attr->comp_vector);
-	return *verbs ? 0 : beest_quota_fail(beest_error_errno(), "%s: cannot create a completion "
-					     "queue of %d entries", device->label, depth);
+	if (*verbs)
+		return beest_quota_count(BEEST_QUOTA_CQ, 1, 0);
+
+	return beest_quota_limit(BEEST_QUOTA_CQ, device->verbs,
+				 beest_quota_fail(beest_error_errno(), "%s: cannot create a "
+						  "completion queue of %d entries", device->label,
+						  depth));
 }
 
 int beest_cq_create(const struct beest_device *device, const struct hartebeest_cq_attr *attr,

@@ -22,13 +22,15 @@ struct beest_cq {
 extern const struct beest_kind beest_cq_kind;
 
 /*
- * A queue without a name, which the caller destroys with ibv_destroy_cq(3).
+ * A queue without a name, which the caller destroys with beest_cq_free().
  *
  * @attr: its depth is not 0, and is reduced to the device's limit; its size is not looked at
  * @channel: in place of attr->channel
  */
 int beest_cq_alloc(const struct beest_device *device, const struct hartebeest_cq_attr *attr,
 		   struct ibv_comp_channel *channel, struct ibv_cq **verbs);
+
+int beest_cq_free(struct ibv_cq *verbs);
 
 /* cqe of the struct ibv_cq is the depth granted. */
 int beest_cq_create(const struct beest_device *device, const struct hartebeest_cq_attr *attr,

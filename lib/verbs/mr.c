@@ -2,6 +2,7 @@
 /* mr.c - see mr.h */
 #include "config.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +24,8 @@ static int mr_release(struct beest_node *node)
 {
 	struct beest_mr *mr = BEEST_CONTAINER(node, struct beest_mr, node);
 
-	return mr->mr ? beest_error_verbs(ibv_dereg_mr(mr->mr)) : 0;
+	return mr->mr ? beest_quota_count(BEEST_QUOTA_MR, -1,
+					  beest_error_verbs(ibv_dereg_mr(mr->mr))) : 0;
 }
 
 static void mr_dispose(struct beest_node *node)
@@ -61,21 +63,28 @@ static const char *access_hint(int access)
 	return NULL;
 }
 
-static int registration_failed(int ret, size_t length, int access)
+static int registration_failed(int ret, const struct ibv_pd *pd, size_t length, int access)
 {
+	struct ibv_device_attr limits;
 	const char *hint = NULL;
 
+	if (ibv_query_device(pd->context, &limits) == 0 && limits.max_mr_size &&
+	    length > limits.max_mr_size)
+		return beest_fail(-ret, "cannot register %zu bytes: the device allows %" PRIu64
+				  " in one region (max_mr_size)", length, limits.max_mr_size);
 	if (ret == -ENOMEM || ret == -EAGAIN)
-		return beest_quota_fail(ret, "cannot register %zu bytes", length);
+		return beest_quota_limit(BEEST_QUOTA_MR, pd->context,
+					 beest_quota_fail(ret, "cannot register %zu bytes",
+							  length));
 
 	if (ret == -EINVAL || ret == -EOPNOTSUPP || ret == -ENOSYS)
 		hint = access_hint(access);
 	if (ret == -EFAULT)
 		hint = "it is not mapped, read-only, or memory of a device: that of a GPU needs "
 		       "the kernel module nvidia-peermem, or hartebeest_mr_register_dmabuf()";
-	return beest_fail(-ret, "cannot register %zu bytes with access flags 0x%x: %s%s%s", length,
-			  (unsigned int)access, strerror(-ret), hint ? "; " : "",
-			  hint ? hint : "");
+	beest_fail(-ret, "cannot register %zu bytes with access flags 0x%x: %s%s%s", length,
+		   (unsigned int)access, strerror(-ret), hint ? "; " : "", hint ? hint : "");
+	return beest_quota_limit(BEEST_QUOTA_MR, pd->context, ret);
 }
 
 /* ---------------------------------------------------------------- buffer --- */
@@ -120,7 +129,7 @@ static int mr_register(struct beest_mr *mr, struct ibv_pd *pd, void *address, si
 	 */
 	errno = 0;
 	mr->mr = (ibv_reg_mr)(pd, address, length, access);
-	return mr->mr ? 0 : beest_error_errno();
+	return mr->mr ? beest_quota_count(BEEST_QUOTA_MR, 1, 0) : beest_error_errno();
 }
 
 /*
@@ -144,7 +153,7 @@ static int mr_register_huge(struct beest_mr *mr, struct ibv_pd *pd, size_t lengt
 	if (ret == -EINVAL)
 		ret = mr_register(mr, pd, mr->buffer, mr->mapped, access);
 	if (ret != -EFAULT)
-		return ret < 0 ? registration_failed(ret, length, access) : 0;
+		return ret < 0 ? registration_failed(ret, pd, length, access) : 0;
 
 	munmap(mr->buffer, mr->mapped);
 	mr->buffer = NULL;
@@ -160,7 +169,7 @@ static int mr_register_ordinary(struct beest_mr *mr, struct ibv_pd *pd, void *ad
 	if (ret < 0)
 		return ret;
 	ret = mr_register(mr, pd, address ? address : mr->buffer, length, access);
-	return ret < 0 ? registration_failed(ret, length, access) : 0;
+	return ret < 0 ? registration_failed(ret, pd, length, access) : 0;
 }
 
 /* ---------------------------------------------------------------- making --- */
@@ -225,8 +234,11 @@ int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t 
 
 	errno = 0;
 	mr->mr = beest_newer()->reg_dmabuf(pd, offset, length, iova, fd, access);
-	if (!mr->mr)
-		ret = beest_quota_fail(beest_error_errno(), "cannot register the dma-buf of file "
-				       "descriptor %d", fd);
+	if (mr->mr)
+		beest_quota_count(BEEST_QUOTA_MR, 1, 0);
+	else
+		ret = beest_quota_limit(BEEST_QUOTA_MR, pd->context,
+					beest_quota_fail(beest_error_errno(), "cannot register the "
+							 "dma-buf of file descriptor %d", fd));
 	return mr_done(mr, access, ret, mrp);
 }

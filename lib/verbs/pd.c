@@ -6,9 +6,14 @@
 #include "lib/verbs/pd.h"
 #include "lib/verbs/quota.h"
 
+int beest_pd_free(struct ibv_pd *verbs)
+{
+	return beest_quota_count(BEEST_QUOTA_PD, -1, beest_error_verbs(ibv_dealloc_pd(verbs)));
+}
+
 static int pd_release(struct beest_node *node)
 {
-	return beest_error_verbs(ibv_dealloc_pd(node->handle));
+	return beest_pd_free(node->handle);
 }
 
 const struct beest_kind beest_pd_kind = {
@@ -20,8 +25,12 @@ int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs)
 {
 	errno = 0;
 	*verbs = ibv_alloc_pd(device->verbs);
-	return *verbs ? 0 : beest_quota_fail(beest_error_errno(), "%s: cannot allocate a "
-					     "protection domain", device->label);
+	if (*verbs)
+		return beest_quota_count(BEEST_QUOTA_PD, 1, 0);
+
+	return beest_quota_limit(BEEST_QUOTA_PD, device->verbs,
+				 beest_quota_fail(beest_error_errno(), "%s: cannot allocate a "
+						  "protection domain", device->label));
 }
 
 int beest_pd_create(const struct beest_device *device, struct beest_node **pd)

@@ -14,8 +14,9 @@
 /* An object is a bare node, whose handle is the struct ibv_pd. */
 extern const struct beest_kind beest_pd_kind;
 
-/* A domain without a name, freed with ibv_dealloc_pd(3).  Errno of ibv_alloc_pd(3). */
+/* A domain without a name, freed with beest_pd_free().  Errno of ibv_alloc_pd(3). */
 int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs);
+int beest_pd_free(struct ibv_pd *verbs);
 
 /* The same as an object, which is in no table yet. */
 int beest_pd_create(const struct beest_device *device, struct beest_node **pd);

@@ -188,7 +188,7 @@ static int text_choose(const struct beest_device *device, const struct beest_gid
 	if (ret < 0)
 		return ret;
 	ret = beest_source_choose(device, pd, policy, &quiet, gid, reason, size);
-	ibv_dealloc_pd(pd);
+	beest_pd_free(pd);
 	return ret;
 }
 

@@ -32,9 +32,26 @@ static void ud_peers_drop(struct beest_qp *qp)
 	}
 }
 
+struct ibv_qp *beest_qp_alloc(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp *verbs;
+
+	errno = 0;
+	verbs = ibv_create_qp(pd, attr);
+	if (verbs)
+		beest_quota_count(BEEST_QUOTA_QP, 1, 0);
+
+	return verbs;
+}
+
+int beest_qp_free(struct ibv_qp *verbs)
+{
+	return beest_quota_count(BEEST_QUOTA_QP, -1, beest_error_verbs(ibv_destroy_qp(verbs)));
+}
+
 static int qp_release(struct beest_node *node)
 {
-	return beest_error_verbs(ibv_destroy_qp(BEEST_CONTAINER(node, struct beest_qp, node)->qp));
+	return beest_qp_free(BEEST_CONTAINER(node, struct beest_qp, node)->qp);
 }
 
 static void qp_dispose(struct beest_node *node)
@@ -79,8 +96,7 @@ static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_att
 
 	for (;;) {
 		attr->cap = wanted;
-		errno = 0;
-		qp = ibv_create_qp(pd, attr);
+		qp = beest_qp_alloc(pd, attr);
 		if (qp || wanted.max_inline_data == 0 ||
 		    errno == EMFILE || errno == EPERM || errno == EAGAIN)
 			return qp;
@@ -143,6 +159,7 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 				       attr->cap.max_send_wr, attr->cap.max_recv_wr,
 				       attr->cap.max_send_sge, attr->cap.max_recv_sge,
 				       attr->cap.max_inline_data);
+		beest_quota_limit(BEEST_QUOTA_QP, device->verbs, ret);
 		attr->cap = asked;
 		free(qp);
 		return ret;

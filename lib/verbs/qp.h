@@ -47,6 +47,10 @@ struct beest_qp {
 
 extern const struct beest_kind beest_qp_kind;
 
+/* A queue pair without a name, to be freed.  NULL, and errno. */
+struct ibv_qp *beest_qp_alloc(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int beest_qp_free(struct ibv_qp *verbs);
+
 /*
  * @attr as for ibv_create_qp(3).  Sizes of 0 are taken from @options, an array by transport.
  * Sizes are capped at the device's limits, and inline data is halved until it is accepted.

@@ -2,11 +2,14 @@
 /* quota.c - see quota.h */
 #include "config.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/macro.h"
 #include "lib/base/memlock.h"
 #include "lib/verbs/quota.h"
 
@@ -37,4 +40,51 @@ int beest_quota_fail(int ret, const char *format, ...)
 				  "objects of the device: raise hca_object and hca_handle in "
 				  "rdma.max of the cgroup that /proc/self/cgroup names", what);
 	return beest_fail_errno(ret, "%s", what);
+}
+
+/* ------------------------------------------------------------- limits of the device --- */
+
+static const struct limit {
+	const char *nouns, *name;
+	size_t at;			/* of an int in struct ibv_device_attr */
+} limits[] = {
+#define LIMIT(nouns, name) { nouns, #name, offsetof(struct ibv_device_attr, name) }
+	[BEEST_QUOTA_PD] = LIMIT("protection domains", max_pd),
+	[BEEST_QUOTA_MR] = LIMIT("memory regions", max_mr),
+	[BEEST_QUOTA_CQ] = LIMIT("completion queues", max_cq),
+	[BEEST_QUOTA_SRQ] = LIMIT("shared receive queues", max_srq),
+	[BEEST_QUOTA_QP] = LIMIT("queue pairs", max_qp),
+};
+
+static int made[BEEST_COUNT(limits)];	/* atomic */
+
+int beest_quota_count(enum beest_quota kind, int change, int ret)
+{
+	if (ret == 0)
+		__atomic_add_fetch(&made[kind], change, __ATOMIC_RELAXED);
+
+	return ret;
+}
+
+/*
+ * Devices whose objects are used up say ENOMEM or ENOSPC, some EINVAL, which mostly means another
+ * thing: so then only if this process alone has most of them.
+ */
+int beest_quota_limit(enum beest_quota kind, struct ibv_context *verbs, int ret)
+{
+	const int own = __atomic_load_n(&made[kind], __ATOMIC_RELAXED);
+	const struct limit *limit = &limits[kind];
+	struct ibv_device_attr attr;
+	int all;
+
+	if ((ret != -ENOMEM && ret != -ENOSPC && ret != -EINVAL) ||
+	    ibv_query_device(verbs, &attr) != 0)
+		return ret;
+	memcpy(&all, (const char *)&attr + limit->at, sizeof(all));
+	if (all <= 0 || (ret == -EINVAL && own < all / 2))
+		return ret;
+
+	return beest_fail(-ret, "%s; this process has %d of the %d %s that the device allows all "
+			  "processes together (%s)", beest_error_text(), own, all, limit->nouns,
+			  limit->name);
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quota.h - why the kernel makes no more objects: the limits of a process and of its cgroups
+ * quota.h - why no more objects are made: the limits of a process, its cgroups and its device
  *
- * Owns the sentences that name such a limit and what to raise.  Knows nothing of the objects.
+ * Owns the sentences that name such a limit and what to raise, and how many objects of each kind
+ * this process has made and not destroyed.  Knows nothing else of the objects.
  */
 #ifndef BEEST_QUOTA_H
 #define BEEST_QUOTA_H
 
+#include <infiniband/verbs.h>
+
 #include "lib/base/error.h"
+
+enum beest_quota { BEEST_QUOTA_PD, BEEST_QUOTA_MR, BEEST_QUOTA_CQ, BEEST_QUOTA_SRQ, BEEST_QUOTA_QP };
 
 /*
  * For a call of libibverbs that makes an object or registers memory, and failed with @ret.  As
@@ -16,5 +21,14 @@
  * succeed.
  */
 int beest_quota_fail(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
+
+/* One more (1) or less (-1) of this kind, with @ret 0; any other @ret has changed nothing.  @ret. */
+int beest_quota_count(enum beest_quota kind, int change, int ret);
+
+/*
+ * Adds to the sentence of a failure with @ret, if that may be the reason, how many of the objects
+ * that the device has for all processes this one has.  Returns @ret.
+ */
+int beest_quota_limit(enum beest_quota kind, struct ibv_context *verbs, int ret);
 
 #endif

@@ -10,7 +10,8 @@
 
 static int srq_release(struct beest_node *node)
 {
-	return beest_error_verbs(ibv_destroy_srq(node->handle));
+	return beest_quota_count(BEEST_QUOTA_SRQ, -1,
+				 beest_error_verbs(ibv_destroy_srq(node->handle)));
 }
 
 const struct beest_kind beest_srq_kind = {
@@ -31,10 +32,12 @@ int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd,
 	errno = 0;
 	verbs = ibv_create_srq(pd, &init);
 	if (!verbs)
-		return beest_quota_fail(beest_error_errno(), "%s: cannot create a shared receive "
-					"queue of %u requests with %u elements", device->label,
-					init.attr.max_wr, init.attr.max_sge);
-
+		return beest_quota_limit(BEEST_QUOTA_SRQ, device->verbs,
+					 beest_quota_fail(beest_error_errno(), "%s: cannot create a "
+							  "shared receive queue of %u requests "
+							  "with %u elements", device->label,
+							  init.attr.max_wr, init.attr.max_sge));
+	beest_quota_count(BEEST_QUOTA_SRQ, 1, 0);
 	*srq = beest_table_wrap(&beest_srq_kind, verbs);
 	if (!*srq)
 		return -ENOMEM;

@@ -1599,7 +1599,7 @@ static void process_has(const char *folder, const char *capabilities, const char
 
 static void all_lockers_blame(const char *cause)
 {
-	char sentence[512];
+	char sentence[1024], *device;
 	size_t i;
 
 	for (i = 0; i < BEEST_COUNT(lockers); i++) {
@@ -1607,6 +1607,9 @@ static void all_lockers_blame(const char *cause)
 		assert_int_equal(lockers[i].make("b"), -ENOMEM);
 		snprintf(sentence, sizeof(sentence), "%s", beest_error_text());
 		assert_ptr_equal(strstr(sentence, lockers[i].what), sentence);
+		device = strstr(sentence, "; this process has ");
+		if (device)
+			*device = '\0';
 		assert_true(strlen(sentence) >= strlen(cause));
 		assert_string_equal(sentence + strlen(sentence) - strlen(cause), cause);
 		memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
@@ -1643,6 +1646,55 @@ static void out_of_locked_memory(void **state)
 	beest_memlock_proc = "/proc/self";
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	assert_int_equal(system(command), 0);
+}
+
+/* What is made here counts until it is destroyed, and the device's limit is part of the sentence. */
+static const struct {
+	const char *call, *says;
+	int error, (*make)(const char *name);
+} limited[] = {
+	{ "ibv_alloc_pd", "; this process has 1 of the 9 protection domains that the device allows "
+			  "all processes together (max_pd)", ENOMEM, create_pd },
+	{ "ibv_create_cq", "; this process has 4 of the 8 completion queues that ", ENOMEM,
+	  create_cq },
+	{ "ibv_create_srq", "; this process has 3 of the 7 shared receive queues that ", ENOSPC,
+	  create_srq },
+	{ "ibv_reg_mr", "; this process has 3 of the 6 memory regions that ", EINVAL, create_mr },
+	{ "ibv_create_qp", "; this process has 3 of the 5 queue pairs that ", EINVAL, create_qp },
+};
+
+static void limits_of_the_device(void **state)
+{
+	struct ibv_device_attr *limits = &fake_verbs.devices[0].attr;
+	static const char *const names[] = { "a", "b", "c" };
+	size_t i, k;
+
+	(void)state;
+	limits->max_pd = 9;
+	limits->max_cq = 8;
+	limits->max_srq = 7;
+	limits->max_mr = 6;
+	limits->max_qp = 5;
+	make_pd();
+	assert_int_equal(create_cq("cq"), 0);
+	for (i = 0; i < BEEST_COUNT(limited); i++) {
+		for (k = 0; i > 0 && k < BEEST_COUNT(names); k++)
+			assert_int_equal(limited[i].make(names[k]), 0);
+		fake_verbs_fail(limited[i].call, 0, limited[i].error);
+		assert_int_equal(limited[i].make("d"), -limited[i].error);
+		assert_error_has(limited[i].says);
+		memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
+	}
+	assert_int_equal(hartebeest_qp_destroy(hb, "a"), 0);
+	fake_verbs_fail("ibv_create_qp", 0, ENOMEM);
+	assert_int_equal(create_qp("d"), -ENOMEM);
+	assert_error_has("; this process has 2 of the 5 queue pairs that ");
+	memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
+	limits->max_mr_size = 63;
+	fake_verbs_fail("ibv_reg_mr", 0, EINVAL);
+	assert_int_equal(create_mr("d"), -EINVAL);
+	assert_error_has("cannot register 64 bytes: the device allows 63 in one region "
+			 "(max_mr_size)");
 }
 
 static void registration_refused(void **state)
@@ -2643,6 +2695,7 @@ int main(void)
 		TEST(memory_of_a_device),
 		TEST(registered_by_the_old_symbol),
 		TEST(out_of_locked_memory),
+		TEST(limits_of_the_device),
 		TEST(registration_refused),
 		TEST(more_than_can_be_mapped),
 		TEST(a_failed_registration_unmaps),
