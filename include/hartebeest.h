@@ -539,8 +539,9 @@ static inline void hartebeest_cq_attr_init(struct hartebeest_cq_attr *attr)
  * @attr: what to make; NULL: every field is zero
  * @cq:   may be NULL; owned by the context; cq->cqe is the number of entries granted
  *
- * The depth is reduced to what the device supports.  A queue that uses the program's own
- * channel is not for hartebeest_cq_wait(): the program reads its events itself.
+ * The depth is reduced to what the device supports.  A warning is logged once if the requests that
+ * all its queue pairs may have under way are more than its entries.  A queue that uses the
+ * program's own channel is not for hartebeest_cq_wait(): the program reads its events itself.
  *
  * Returns 0, -EEXIST, -EINVAL (the device has no such comp_vector; attr->channel besides
  * HARTEBEEST_CQ_CHANNEL; the init function was not called), -E2BIG (a field or flag that

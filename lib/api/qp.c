@@ -29,9 +29,8 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 	TRY(beest_table_name_available(&hb->objects, &beest_qp_kind, name));
 	TRY(beest_context_find_pd(hb, pd_name, &pd));
 	TRY(beest_qp_create(&hb->device, pd, hb->options.qp, attr, &qp));
-	beest_qp_warn_of_depth(qp, name, &hb->log);
 	verbs = qp->qp;
-	TRY(beest_table_add(&hb->objects, name, &qp->node));
+	TRY(beest_context_add_qp(hb, name, qp));
 	if (out)
 		*out = verbs;
 	return 0;
@@ -98,7 +97,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const c
 	if (ret < 0 && ret != -EISCONN)
 		beest_table_free(&qp->node);
 	else
-		ret = beest_table_add(&hb->objects, name, &qp->node);
+		ret = beest_context_add_qp(hb, name, qp);
 	return beest_call_done(hb, ret);
 }
 

@@ -528,17 +528,81 @@ const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_contex
 	return NULL;
 }
 
+/* ---------------------------------------------------- requests on completion queues --- */
+
+/* A queue without a name in this context is compared with each of its users alone. */
+void beest_context_load(struct hartebeest_context *hb, const struct ibv_cq *queue,
+			int64_t requests, const char *who)
+{
+	char name[BEEST_KEY_MAX + 1] = "", text[64];
+	struct beest_node *node;
+	struct beest_cq *cq;
+	int64_t sum = 0;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	node = beest_table_holder(&hb->objects, queue);
+	if (node) {
+		cq = BEEST_CONTAINER(node, struct beest_cq, node);
+		sum = cq->requests;
+		cq->requests += requests;
+		beest_text_copy(name, sizeof(name), node->name);
+	}
+	pthread_mutex_unlock(&hb->objects.lock);
+	if (queue->cqe < 0 || sum > queue->cqe || sum + requests <= queue->cqe)
+		return;
+	snprintf(text, sizeof(text), "entries of completion queue %p", (const void *)queue);
+	beest_log(&hb->log, beest_log_once(&hb->log, BEEST_LOG_WARN, text), "completion queue '%s' "
+		  "has %d entries, but with %s, %" PRId64 " requests may be under way whose "
+		  "completions it gets: some may be lost; make it deeper", name, queue->cqe, who,
+		  sum + requests);
+}
+
+/* @sign: 1 or -1 */
+static void qp_load(struct hartebeest_context *hb, const struct beest_qp *qp, const char *name,
+		    int sign)
+{
+	const struct ibv_cq *send = qp->node.needs[1], *receive = qp->node.needs[2];
+	char who[BEEST_KEY_MAX + 16];
+
+	snprintf(who, sizeof(who), "queue pair '%s'", name);
+	beest_context_load(hb, send, sign * beest_qp_requests(qp, send), who);
+	if (receive != send)
+		beest_context_load(hb, receive, sign * beest_qp_requests(qp, receive), who);
+}
+
+/* Counts first, since another thread may destroy what was added.  A failure destroys it, too. */
+int beest_context_add_qp(struct hartebeest_context *hb, const char *name, struct beest_qp *qp)
+{
+	const struct beest_qp copy = *qp;
+	int ret;
+
+	qp_load(hb, &copy, name, 1);
+	ret = beest_table_add(&hb->objects, name, &qp->node);
+	if (ret < 0)
+		qp_load(hb, &copy, name, -1);
+
+	return ret;
+}
+
+/* ------------------------------------------------------------------------ destroying --- */
+
 int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
 			  const char *name)
 {
-	const struct beest_node *node;
+	struct beest_node *node;
+	struct beest_qp *qp;
 	uint64_t serial;
 	int ret;
 
 	pthread_mutex_lock(&hb->objects.lock);
 	node = beest_table_look(&hb->objects, kind, name);
 	serial = node ? node->serial : 0;
+	qp = node && kind == &beest_qp_kind ? BEEST_CONTAINER(node, struct beest_qp, node) : NULL;
+	if (qp)
+		qp_load(hb, qp, name, -1);
 	ret = beest_table_destroy(&hb->objects, kind, name);
+	if (qp && ret < 0)
+		qp_load(hb, qp, name, 1);
 	pthread_mutex_unlock(&hb->objects.lock);
 	if (ret == 0 && serial && hb->pid == getpid())
 		beest_store_withdraw(hb->registry, serial, SIZE_MAX);

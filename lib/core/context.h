@@ -133,6 +133,17 @@ int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *
 int beest_context_destroy(struct hartebeest_context *hb, const struct beest_kind *kind,
 			  const char *name);
 
+/*
+ * Requests that @who may have under way from now on, or (negative) no longer, and whose completions
+ * @queue gets.  Warns if these become more than the queue has entries, once a queue: what overflows
+ * is lost.
+ */
+void beest_context_load(struct hartebeest_context *hb, const struct ibv_cq *queue,
+			int64_t requests, const char *who);
+
+/* As beest_table_add(), and counts the requests of the queue pair. */
+int beest_context_add_qp(struct hartebeest_context *hb, const char *name, struct beest_qp *qp);
+
 /* The caller holds the lock of hb->objects.  NULL: not of this context. */
 const struct beest_qp *beest_context_qp_by_number(const struct hartebeest_context *hb,
 						  uint32_t qp_num);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,8 +154,8 @@ static int qp_make(struct beest_fabric *fabric, size_t slot, struct ibv_qp_init_
 
 	fabric->qps[slot] = beest_qp_alloc(fabric->pd, init);
 	if (!fabric->qps[slot]) {
-		ret = beest_quota_fail(beest_error_errno(), "%s: cannot create queue pair %zu of %zu",
-				       fabric->model->local.label, slot + 1, fabric->count);
+		ret = beest_quota_fail(beest_error_errno(), "%s: cannot create queue pair %zu of "
+				       "%zu", fabric->model->local.label, slot + 1, fabric->count);
 		return beest_quota_limit(BEEST_QUOTA_QP, fabric->pd->context, ret);
 	}
 	qp_select(fabric, slot, qp);
@@ -183,6 +184,17 @@ static int qps_make(struct beest_fabric *fabric, struct ibv_qp_init_attr *init)
 	return ret;
 }
 
+/* @sign: 1 or -1 */
+static void fabric_load(struct beest_fabric *fabric, int sign)
+{
+	int64_t each = beest_qp_requests(fabric->model, fabric->cq);
+	char who[BEEST_KEY_MAX + 16];
+
+	fabric->loads = sign > 0;
+	snprintf(who, sizeof(who), "mesh '%s'", fabric->name);
+	beest_context_load(fabric->hb, fabric->cq, sign * each * (int64_t)fabric->count, who);
+}
+
 int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr)
 {
 	struct ibv_qp_init_attr init;
@@ -208,14 +220,20 @@ int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_
 		ret = cq_find(fabric, attr->cq, (uint64_t)fabric->count *
 			      (init.cap.max_send_wr + init.cap.max_recv_wr));
 	init.send_cq = init.recv_cq = fabric->cq;
+	if (ret == 0)
+		ret = qps_make(fabric, &init);
+	if (ret == 0 && !fabric->own_cq)
+		fabric_load(fabric, 1);
 
-	return ret < 0 ? ret : qps_make(fabric, &init);
+	return ret;
 }
 
 void beest_fabric_end(struct beest_fabric *fabric)
 {
 	size_t slot;
 
+	if (fabric->loads)
+		fabric_load(fabric, -1);
 	for (slot = 1; slot < fabric->count && fabric->qps; slot++)
 		if (fabric->qps[slot])
 			beest_qp_free(fabric->qps[slot]);

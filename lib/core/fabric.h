@@ -31,6 +31,7 @@ struct beest_fabric {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	bool own_pd, own_cq;
+	bool loads;			/* its requests count for the program's queue */
 	struct beest_qp *model;		/* the first queue pair, with what all have in common */
 	struct ibv_qp **qps;		/* a slot each: per_peer for each peer, in their order */
 	size_t count;			/* of qps */

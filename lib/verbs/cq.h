@@ -17,6 +17,8 @@ struct beest_cq {
 	struct beest_node node;			/* its handle is the struct ibv_cq */
 	struct ibv_comp_channel *channel;	/* non-blocking; NULL: none */
 	bool armed;				/* the next completion makes an event */
+	int64_t requests;			/* whose completions it may get; under the
+						   lock of its context's objects */
 };
 
 extern const struct beest_kind beest_cq_kind;

@@ -197,27 +197,11 @@ int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_opti
 	return 0;
 }
 
-/* Receives of a shared receive queue are not counted: they belong to no single queue pair. */
-void beest_qp_warn_of_depth(const struct beest_qp *qp, const char *name,
-			    const struct beest_log *log)
+int64_t beest_qp_requests(const struct beest_qp *qp, const struct ibv_cq *queue)
 {
-	const struct ibv_cq *const queues[] = { qp->qp->send_cq, qp->qp->recv_cq };
-	uint32_t own = qp->qp->srq ? 0 : qp->cap.max_recv_wr, sends, receives;
-	bool is_one = queues[0] == queues[1];
-	char text[192];
-	int i;
+	int64_t sends = qp->node.needs[1] == queue ? qp->cap.max_send_wr : 0;
 
-	for (i = 0; i < (is_one ? 1 : 2); i++) {
-		sends = i == 0 ? qp->cap.max_send_wr : 0;
-		receives = i == 1 || is_one ? own : 0;
-		if (queues[i]->cqe < 0 || (uint64_t)sends + receives <= (uint64_t)queues[i]->cqe)
-			continue;
-		snprintf(text, sizeof(text), "may have %" PRIu32 " sends and %" PRIu32 " receives "
-			 "under way, but their completion queue has %d entries: completions may "
-			 "be lost", sends, receives, queues[i]->cqe);
-		beest_log(log, beest_log_once(log, BEEST_LOG_WARN, text), "queue pair '%s' %s",
-			  name, text);
-	}
+	return sends + (qp->node.needs[2] == queue && !qp->node.needs[3] ? qp->cap.max_recv_wr : 0);
 }
 
 /* ------------------------------------------------------------ this end --- */

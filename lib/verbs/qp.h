@@ -69,11 +69,10 @@ int beest_qp_adopt(const struct beest_device *device, const struct beest_qp_opti
 		   struct ibv_qp *verbs, struct beest_qp **qp);
 
 /*
- * Warns when the completion queues have no room for all that this queue pair alone may have
- * under way.  @name: of the queue pair.
+ * How many requests it may have under way whose completions @queue gets.  Reads only @qp itself.
+ * Receives of a shared receive queue are not counted: they belong to no single queue pair.
  */
-void beest_qp_warn_of_depth(const struct beest_qp *qp, const char *name,
-			    const struct beest_log *log);
+int64_t beest_qp_requests(const struct beest_qp *qp, const struct ibv_cq *queue);
 
 /* Asks the device only beyond INIT, where the queue pair may have failed by itself. */
 int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);

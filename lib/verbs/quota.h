@@ -22,7 +22,7 @@ enum beest_quota { BEEST_QUOTA_PD, BEEST_QUOTA_MR, BEEST_QUOTA_CQ, BEEST_QUOTA_S
  */
 int beest_quota_fail(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
 
-/* One more (1) or less (-1) of this kind, with @ret 0; any other @ret has changed nothing.  @ret. */
+/* One more (1) or less (-1) of this kind if @ret is 0.  Returns @ret. */
 int beest_quota_count(enum beest_quota kind, int change, int ret);
 
 /*

@@ -33,8 +33,8 @@ int beest_srq_create(const struct beest_device *device, struct ibv_pd *pd,
 	verbs = ibv_create_srq(pd, &init);
 	if (!verbs)
 		return beest_quota_limit(BEEST_QUOTA_SRQ, device->verbs,
-					 beest_quota_fail(beest_error_errno(), "%s: cannot create a "
-							  "shared receive queue of %u requests "
+					 beest_quota_fail(beest_error_errno(), "%s: cannot create "
+							  "a shared receive queue of %u requests "
 							  "with %u elements", device->label,
 							  init.attr.max_wr, init.attr.max_sge));
 	beest_quota_count(BEEST_QUOTA_SRQ, 1, 0);

@@ -19,6 +19,7 @@
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
 #include "lib/rendezvous/entry.h"
+#include "lib/verbs/cq.h"
 #include "tests/support/crew.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
@@ -305,6 +306,29 @@ static void sizes(void **state)
 		assert_mesh(all[i], 1);
 		drop();
 	}
+}
+
+/* Its requests count for a completion queue of the program, as long as it is open. */
+static void a_queue_of_the_program(void **state)
+{
+	struct beest_cq *cq;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		member_open(i, i, 2);
+		members[i].attr.cq = "cq";
+		members[i].attr.cap.max_send_wr = 128;
+		members[i].attr.cap.max_recv_wr = 64;
+		members[i].attr.qps_per_peer = 3;
+	}
+	start(2);
+	registry_run();
+	assert_mesh(2, 3);
+	assert_int_equal(beest_context_find_cq(party[0].hb, "cq", &cq), 0);
+	assert_int_equal(cq->requests, 3 * (128 + 64));
+	assert_int_equal(hartebeest_mesh_close(members[0].mesh), 0);
+	assert_int_equal(cq->requests, 0);
 }
 
 static void alone(void **state)
@@ -2776,6 +2800,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(meshes_of_scripts, setup, teardown),
 		cmocka_unit_test_setup_teardown(sizes, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_queue_of_the_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(completions_name_the_rank, setup, teardown),
 		cmocka_unit_test_setup_teardown(numbers_out_of_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(rows_of_numbers, setup, teardown),

@@ -1250,29 +1250,51 @@ static void warns_of_a_shallow_completion_queue(void **state)
 	(void)state;
 	make_pd();
 	listen_for_warnings();
-	assert_int_equal(cq_make(hb, "cq", 255, 0, NULL), 0);
-	assert_int_equal(create_qp("both"), 0);
+	assert_int_equal(cq_make(hb, "cq", 511, 0, NULL), 0);
+	assert_int_equal(create_qp("one"), 0);
+	assert_int_equal(warnings, 0);
+	assert_int_equal(create_qp("two"), 0);
 	assert_int_equal(warnings, 1);
-	assert_string_equal(last_line, "queue pair 'both' may have 128 sends and 128 receives "
-			    "under way, but their completion queue has 255 entries: completions "
-			    "may be lost");
-	/* The same warning is logged once; it also concerns queue pairs by ibv_qp_init_attr. */
+	assert_string_equal(last_line, "completion queue 'cq' has 511 entries, but with queue pair "
+			    "'two', 512 requests may be under way whose completions it gets: some "
+			    "may be lost; make it deeper");
+	/* once a queue; what is destroyed does not count */
+	assert_int_equal(create_qp("three"), 0);
+	assert_int_equal(hartebeest_qp_destroy(hb, "two"), 0);
+	assert_int_equal(hartebeest_qp_destroy(hb, "three"), 0);
 	assert_int_equal(create_qp("again"), 0);
 	assert_int_equal(warnings, 1);
 	memset(hb->said, 0, sizeof(hb->said));
+	assert_int_equal(hartebeest_qp_destroy(hb, "again"), 0);
 	assert_int_equal(create_qp_attr("attr"), 0);
 	assert_int_equal(warnings, 2);
-	assert_int_equal(cq_make(hb, "other", 128, 0, NULL), 0);
+	assert_int_equal(hartebeest_qp_destroy(hb, "attr"), 0);
+	assert_int_equal(cq_make(hb, "other", 255, 0, NULL), 0);
 	assert_int_equal(qp_make(hb, "apart", "pd", 2, "cq", "other", NULL), 0);
 	assert_int_equal(warnings, 2);
 	assert_int_equal(cq_make(hb, "small", 127, 0, NULL), 0);
-	assert_int_equal(qp_make(hb, "r", "pd", 2, "cq", "small", NULL), 0);
-	assert_int_equal(warnings, 3);
-	assert_string_equal(last_line, "queue pair 'r' may have 0 sends and 128 receives under "
-			    "way, but their completion queue has 127 entries: completions may be "
-			    "lost");
-	assert_int_equal(qp_make(hb, "s", "pd", 2, "small", "cq", NULL), 0);
-	assert_int_equal(warnings, 4);
+	assert_int_equal(qp_make(hb, "r", "pd", 2, "other", "small", NULL), 0);
+	assert_int_equal(warnings, 4);		/* of both */
+	assert_non_null(strstr(last_line, "'small' has 127 entries, but with queue pair 'r', "
+			       "128 "));
+}
+
+/* As mesh libraries do: none alone is too much. */
+static void warns_of_a_crowded_completion_queue(void **state)
+{
+	char name[8];
+	int i;
+
+	(void)state;
+	make_pd();
+	listen_for_warnings();
+	assert_int_equal(cq_make(hb, "cq", 2047, 0, NULL), 0);
+	for (i = 0; i < 16; i++) {
+		assert_int_equal(warnings, i >= 8);
+		snprintf(name, sizeof(name), "q%d", i);
+		assert_int_equal(create_qp(name), 0);
+	}
+	assert_int_equal(warnings, 1);
 }
 
 static void receives_of_a_shared_queue_do_not_count(void **state)
@@ -1648,7 +1670,7 @@ static void out_of_locked_memory(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* What is made here counts until it is destroyed, and the device's limit is part of the sentence. */
+/* What is made counts until it is destroyed, and the device's limit is part of the sentence. */
 static const struct {
 	const char *call, *says;
 	int error, (*make)(const char *name);
@@ -2680,6 +2702,7 @@ int main(void)
 		TEST(shared_receive_queue),
 		TEST(defaults_fit_together),
 		TEST(warns_of_a_shallow_completion_queue),
+		TEST(warns_of_a_crowded_completion_queue),
 		TEST(receives_of_a_shared_queue_do_not_count),
 		TEST(busy),
 		TEST(busy_with_an_unnamed_queue_pair),
