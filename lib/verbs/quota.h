@@ -12,7 +12,9 @@
 
 #include "lib/base/error.h"
 
-enum beest_quota { BEEST_QUOTA_PD, BEEST_QUOTA_MR, BEEST_QUOTA_CQ, BEEST_QUOTA_SRQ, BEEST_QUOTA_QP };
+enum beest_quota {
+	BEEST_QUOTA_PD, BEEST_QUOTA_MR, BEEST_QUOTA_CQ, BEEST_QUOTA_SRQ, BEEST_QUOTA_QP,
+};
 
 /*
  * For a call of libibverbs that makes an object or registers memory, and failed with @ret.  As
