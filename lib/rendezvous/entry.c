@@ -12,9 +12,6 @@
 /* Before each entry. */
 #define LENGTH_SIZE 2
 
-/* Further entries that are refused are skipped whole: looking into each takes too long. */
-#define REFUSED_MAX 256
-
 int beest_entry_encode(struct beest_seal *seal, const struct beest_record *record,
 		       const char *key, uint8_t bytes[BEEST_ENTRY_MAX])
 {
@@ -38,7 +35,7 @@ void beest_entry_read(struct beest_entry_reader *reader, struct beest_seal *seal
 	reader->key = key;
 	reader->bytes = bytes;
 	reader->size = size;
-	reader->entry_size = reader->strangers = reader->refused = 0;
+	reader->entry_size = reader->strangers = reader->examined = 0;
 }
 
 /* The size of what looks like an entry here, with its length; 0: nothing does. */
@@ -56,20 +53,25 @@ static size_t entry_size(const uint8_t *bytes, size_t left)
 
 /*
  * Opens a copy of a sealed record, since opening changes its bytes.  0: it does not count.  Its
- * length may be wrong then, so the next entry is looked for from the next byte on.
+ * length may be wrong then, so the next entry is looked for from the next byte on, however many
+ * were refused: a reader of all would otherwise miss entries that one of the last bytes finds.
  */
 static int entry_open(struct beest_entry_reader *reader, struct beest_record *record)
 {
 	uint8_t *bytes = (uint8_t *)reader->entry + LENGTH_SIZE;
 	size_t size = reader->entry_size - LENGTH_SIZE;
-	int ret;
+	int ret = beest_record_precheck(reader->seal, bytes, size);
 
-	if (reader->seal)
-		bytes = memcpy(reader->opened, bytes, size);
-	ret = beest_record_decode(reader->seal, bytes, size, reader->kind, reader->key, record);
+	if (ret == 0) {
+		reader->examined += size;
+		if (reader->seal)
+			bytes = memcpy(reader->opened, bytes, size);
+		ret = beest_record_decode(reader->seal, bytes, size, reader->kind, reader->key,
+					  record);
+	}
 	if (ret == -ENOMEM || ret == -EIO)
 		return ret;
-	if (ret < 0 && reader->refused++ < REFUSED_MAX)
+	if (ret < 0)
 		reader->entry_size = 1;
 	if (ret < 0 && ret != -EBADMSG) {
 		reader->strangers++;

@@ -26,7 +26,7 @@ struct beest_entry_reader {
 	size_t size;
 	const uint8_t *entry;		/* the last one, as it is in the list: copies are valid */
 	size_t entry_size;
-	size_t refused;			/* what looked like entries and was none; of these: */
+	size_t examined;		/* the bytes whose checksum or seal was computed */
 	size_t strangers;		/* what may be of another version or secret */
 	int stranger;			/* the error of the last of these */
 	char why[160];			/* its sentence */
@@ -40,7 +40,8 @@ void beest_entry_read(struct beest_entry_reader *reader, struct beest_seal *seal
 
 /*
  * 1: the next entry, whose body is valid until the next call; 0: there are no more; -ENOMEM,
- * -EIO.  Skips whatever is no entry, in time that grows with the list's size at most.
+ * -EIO.  Skips whatever is no entry, byte by byte, in time that grows with the list's size at most:
+ * with a seal, each byte is examined a few times at most, whatever was appended without the secret.
  */
 int beest_entry_next(struct beest_entry_reader *reader, struct beest_record *record);
 

@@ -38,7 +38,7 @@ struct header {
 	int32_t rank;
 };
 
-#define FLAGS_AT 5
+enum { VERSION_AT = 3, KIND_AT, FLAGS_AT };
 
 static const struct beest_codec_field header_rows[] = {
 	BEEST_CODEC_ROW(header, magic, BYTES),
@@ -108,20 +108,28 @@ int beest_record_encode(struct beest_seal *seal, const struct beest_record *reco
 	return ret < 0 ? ret : (int)size;
 }
 
+static int begin_check(const uint8_t *bytes)
+{
+	if (memcmp(bytes, "HBR", VERSION_AT) != 0)
+		return beest_fail(EBADMSG, "not a record of hartebeest");
+	if (bytes[VERSION_AT] != BEEST_RECORD_VERSION)
+		return beest_fail(EPROTONOSUPPORT,
+				  "a record of version %d; this library understands version "
+				  "%d only",
+				  bytes[VERSION_AT], BEEST_RECORD_VERSION);
+
+	return 0;
+}
+
 /* Checks the version before what depends on it: another one may have another layout. */
 static int record_check(const struct header *header, const uint8_t *bytes, size_t size,
 			enum beest_record_kind kind, const char *key)
 {
 	uint32_t sum;
+	int ret = begin_check(bytes);
 
-	if (memcmp(header->magic, "HBR", sizeof(header->magic)) != 0)
-		return beest_fail(EBADMSG, "not a record of hartebeest");
-	if (header->version != BEEST_RECORD_VERSION)
-		return beest_fail(EPROTONOSUPPORT,
-				  "a record of version %d; this library understands version "
-				  "%d only",
-				  header->version, BEEST_RECORD_VERSION);
-
+	if (ret < 0)
+		return ret;
 	sum = record_checksum(key, bytes, size - sizeof(sum));
 	if (memcmp(bytes + size - sizeof(sum), &sum, sizeof(sum)) != 0)
 		return beest_fail(EBADMSG, "a damaged record, or one of another key: its checksum "
@@ -169,6 +177,21 @@ static int unsealed_decode(const struct beest_seal *seal, const uint8_t *bytes, 
 	if (ret == 0 && seal)
 		return beest_fail(EKEYREJECTED, "a record that is not sealed: its author has no "
 				  "secret");
+
+	return ret;
+}
+
+int beest_record_precheck(const struct beest_seal *seal, const uint8_t *bytes, size_t size)
+{
+	int ret;
+
+	if (beest_seal_is_on(bytes, size))
+		return seal ? beest_seal_check(seal, bytes, size) : 0;
+	if (size < BEEST_RECORD_OVERHEAD)
+		return 0;
+	ret = begin_check(bytes);
+	if (ret == 0 && seal && memmem(bytes + 1, size - 1, bytes, KIND_AT))
+		return beest_fail(EBADMSG, "not a record: it contains the beginning of another");
 
 	return ret;
 }

@@ -74,6 +74,13 @@ int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
 			enum beest_record_kind kind, const char *key,
 			struct beest_record *record);
 
+/*
+ * Refuses at a glance, for a reader that tries each byte of a list.  With a seal, neither those
+ * that pass with its check value nor those that pass unsealed overlap by more than a few bytes.
+ * Errors of decoding.
+ */
+int beest_record_precheck(const struct beest_seal *seal, const uint8_t *bytes, size_t size);
+
 /* Sets BEEST_RECORD_CLOSED in an encoded record.  Errors of encoding and of opening. */
 int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key);
 

@@ -170,7 +170,8 @@ int beest_seal_encrypt(struct beest_seal *seal, const char *name, uint8_t *bytes
 	return ret < 0 ? ret : seal_run(seal, name, bytes, size, true);
 }
 
-int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size)
+/* Anyone who reads the server can write all that is in the clear here, as often as wanted. */
+int beest_seal_check(const struct beest_seal *seal, const uint8_t *bytes, size_t size)
 {
 	const uint8_t *its = bytes + AT_CHECK, *own = seal->check;
 
@@ -183,6 +184,16 @@ int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes
 		return beest_fail(EKEYREJECTED, "a record sealed with another secret (check value "
 				  "%02x%02x%02x%02x, the local one is %02x%02x%02x%02x)", its[0],
 				  its[1], its[2], its[3], own[0], own[1], own[2], own[3]);
+	if (memmem(bytes + 1, size - 1, bytes, AT_NONCE))
+		return beest_fail(EBADMSG, "not a sealed record: it contains the beginning of "
+				  "another");
 
-	return seal_run(seal, name, bytes, size, false);
+	return 0;
+}
+
+int beest_seal_decrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size)
+{
+	int ret = beest_seal_check(seal, bytes, size);
+
+	return ret < 0 ? ret : seal_run(seal, name, bytes, size, false);
 }

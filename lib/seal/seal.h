@@ -43,6 +43,14 @@ static inline bool beest_seal_is_on(const uint8_t *bytes, size_t size)
 int beest_seal_encrypt(struct beest_seal *seal, const char *name, uint8_t *bytes, size_t size);
 
 /*
+ * What can be refused without computing the seal; 0: it has to be computed.  What passes contains
+ * the beginning of a sealed record of this secret once only, so two that pass overlap by less than
+ * such a beginning.  By chance, a true record has a second one at one of 2^64 places.  Errors of
+ * beest_seal_decrypt().
+ */
+int beest_seal_check(const struct beest_seal *seal, const uint8_t *bytes, size_t size);
+
+/*
  * -EBADMSG: forged, damaged, cut short, or of another name; -EKEYREJECTED: of another secret;
  * -EPROTONOSUPPORT: of another version; -ENOMEM, -EIO: unknown, the record may be good.  After a
  * failure the bytes are useless.

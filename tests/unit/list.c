@@ -29,6 +29,7 @@
  * 	restart, evict
  * 	noise		somebody appends bytes that are no entry
  * 	cut		somebody appends the beginning of the list's first entry
+ * 	forged		somebody appends many beginnings of entries, which overlap
  * 	damage		a byte of the last entry is another one
  * 	length		the length of the first entry is impossible
  * 	stranger	an entry with another secret, or of another version, is appended
@@ -56,6 +57,7 @@ static const struct script scripts[] = {
 	{ "cut within", "a+x a=x cut cut b+y b=xy a+z a=xyz" },
 	{ "noise alone", "noise a= a+x a=x" },
 	{ "cut", "a+x a=x cut b+y b=xy" },
+	{ "forged beginnings", "a+x a=x forged b+y b=xy c+zw c=xyzw forged a+v a=xyzwv" },
 	{ "damaged", "a+x a=x b+y b=xy damage a=x b+y b=xy" },
 	{ "damaged length", "a+x a=x b+y b=xy length a=y" },
 	{ "strangers", "a+x a=x stranger b+y b=xy" },
@@ -143,6 +145,33 @@ static void list_cut(void)
 	list_extend(bytes, sizeof(bytes));
 }
 
+/*
+ * Beginnings that anyone who reads the list can write: the letters, and the check value if it is
+ * sealed.  There is one each @period bytes, with that @length of an entry.
+ */
+#define BEGINNING 10
+
+static void forge(uint8_t *bytes, size_t size, size_t period, size_t length)
+{
+	size_t at;
+
+	memset(bytes, 0, period);
+	bytes[0] = (uint8_t)(length >> 8);
+	bytes[1] = (uint8_t)length;
+	memcpy(bytes + 2, (const uint8_t *)fake_kv_get(registry_server, list_key(), NULL) + 2,
+	       BEGINNING - 2);
+	for (at = period; at < size; at++)
+		bytes[at] = bytes[at - period];
+}
+
+static void list_forge(void)
+{
+	uint8_t bytes[900 * BEGINNING];
+
+	forge(bytes, sizeof(bytes), BEGINNING, 52);
+	list_extend(bytes, sizeof(bytes));
+}
+
 /* As a process with another secret, or without one, or of a later version appends it. */
 static void list_stranger(void)
 {
@@ -188,6 +217,8 @@ static void happen(const char *word)
 		list_extend(noise, sizeof(noise));
 	else if (!strcmp(word, "cut"))
 		list_cut();
+	else if (!strcmp(word, "forged"))
+		list_forge();
 	else if (!strcmp(word, "damage"))
 		list_touch(3, true);
 	else if (!strcmp(word, "length"))
@@ -400,6 +431,48 @@ static void a_list_of_noise(void **state)
 	assert_int_equal(reader.size, 0);
 }
 
+/*
+ * A megabyte of forged beginnings of entries with this secret and, between them, of another one, of
+ * later versions, and unsealed.  No byte is examined for more than one of each kind.
+ */
+static void a_list_of_forged_beginnings(void **state)
+{
+#ifdef HAVE_CRYPTO
+	static const char *const others[] = { "", "HBE\1abcd", "HBE\2", "HBR\1m", "HBR\2m" };
+	static const struct {
+		size_t period, length;
+	} rows[] = {
+		{ BEGINNING, BEEST_ENTRY_MAX - 2 }, { BEGINNING, 100 }, { 70, 68 }, { 70, 100 },
+		{ 300, BEEST_ENTRY_MAX - 2 }, { 2048, BEEST_ENTRY_MAX - 2 },
+	};
+	static uint8_t bytes[BEEST_VALUE_MAX];
+	struct beest_entry_reader reader;
+	struct beest_record record;
+	struct beest_kv_value value = { .bytes = bytes, .size = sizeof(bytes) };
+	size_t i, k, at;
+
+	registry_stage.secret = "a secret of thirty-two characters";
+	start(state);
+	member_act(&members[0], '+', "x");
+	member_act(&members[0], '=', "x");
+	for (i = 0; i < BEEST_COUNT(rows) * BEEST_COUNT(others); i++) {
+		k = i % BEEST_COUNT(others);
+		forge(bytes, sizeof(bytes), rows[i / BEEST_COUNT(others)].period,
+		      rows[i / BEEST_COUNT(others)].length);
+		for (at = BEGINNING; at + BEGINNING <= sizeof(bytes); at += 3 * BEGINNING)
+			memcpy(bytes + at + 2, others[k], strlen(others[k]));
+		beest_list_read(&members[0].list, &value, &reader);
+		assert_int_equal(beest_entry_next(&reader, &record), 0);
+		assert_int_equal(reader.size, 0);
+		assert_in_range(reader.examined, 0, 2 * sizeof(bytes));
+	}
+	end();
+#else
+	(void)state;
+	skip();
+#endif
+}
+
 /* It costs what a look costs that reads one key. */
 static void costs_of_an_append(void **state)
 {
@@ -425,6 +498,7 @@ int main(void)
 		REGISTRY_TEST(strangers_are_counted),
 		REGISTRY_TEST(an_entry_that_is_too_long),
 		REGISTRY_TEST(a_list_of_noise),
+		REGISTRY_TEST(a_list_of_forged_beginnings),
 		REGISTRY_TEST(costs_of_an_append),
 	};
 
