@@ -108,15 +108,17 @@ static bool changes_user(const struct server *server)
 	return !geteuid() && server->address;
 }
 
-static int become_harmless(void)
+/* @for_good: else seteuid(2) can take it back. */
+static int become_harmless(bool for_good)
 {
 	const struct passwd *user = getpwnam(HARMLESS_USER);
 
 	if (!user)
 		return -ENOENT;
 	/* In a container, a process that has no other groups may be refused this. */
-	return (setgroups(0, NULL) == 0 || errno == EPERM) && setgid(user->pw_gid) == 0 &&
-	       setuid(user->pw_uid) == 0 ? 0 : -errno;
+	return (setgroups(0, NULL) == 0 || errno == EPERM) &&
+	       (for_good ? setgid : setegid)(user->pw_gid) == 0 &&
+	       (for_good ? setuid : seteuid)(user->pw_uid) == 0 ? 0 : -errno;
 }
 
 /*
@@ -132,7 +134,7 @@ static void change_user(const struct server *server)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_max = BEEST_MAX(limit.rlim_max, needed);
 	setrlimit(RLIMIT_NOFILE, &limit);
-	ret = become_harmless();
+	ret = become_harmless(true);
 	if (ret == 0)
 		return;
 	if (ret == -EINVAL)
@@ -174,17 +176,43 @@ static void run_memcached(const struct server *server)
 
 /* --------------------------------------------------------------- folder --- */
 
-static void remove_folder(const struct server *server)
+/* In its place. */
+static const char *folder_name(const struct server *server)
+{
+	return strrchr(server->folder, '/') + 1;
+}
+
+/*
+ * The folder belongs to the user of memcached, who may put another in its place, or a symbolic
+ * link.  So for root, its path means nothing: what root opens and removes is inside a descriptor.
+ */
+static int open_folder(struct server *server)
+{
+	server->inside = openat(server->place, folder_name(server),
+				O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return server->inside < 0 ? -errno : 0;
+}
+
+static void close_folder(struct server *server)
+{
+	close(server->inside);
+	close(server->place);
+	server->folder[0] = '\0';
+}
+
+static void remove_files(const struct server *server)
 {
 	static const char *const files[] = { SOCKET, PORT_FILE, PORT_FILE ".lck" };
-	char path[sizeof(server->folder) + 16];
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(files); i++) {
-		snprintf(path, sizeof(path), "%s%s", server->folder, files[i]);
-		unlink(path);
-	}
-	rmdir(server->folder);
+	for (i = 0; i < BEEST_COUNT(files); i++)
+		unlinkat(server->inside, files[i] + 1, 0);
+}
+
+static void remove_folder(const struct server *server)
+{
+	remove_files(server);
+	unlinkat(server->place, folder_name(server), AT_REMOVEDIR);
 }
 
 /*
@@ -195,7 +223,7 @@ static int give_folder(const struct server *server)
 {
 	const struct passwd *user = changes_user(server) ? getpwnam(HARMLESS_USER) : NULL;
 
-	return user && chown(server->folder, user->pw_uid, user->pw_gid) < 0 && errno != EINVAL ?
+	return user && fchown(server->inside, user->pw_uid, user->pw_gid) < 0 && errno != EINVAL ?
 	       -errno : 0;
 }
 
@@ -220,18 +248,16 @@ static int make_file(const struct server *server)
  */
 static int try_folder(const struct server *server)
 {
-	char path[sizeof(server->folder) + sizeof(SOCKET)];
 	int status = 0;
 	pid_t pid = fork();
 
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		_exit(changes_user(server) && become_harmless() < 0 ? 0 : make_file(server));
+		_exit(changes_user(server) && become_harmless(true) < 0 ? 0 : make_file(server));
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	snprintf(path, sizeof(path), "%s" SOCKET, server->folder);
-	unlink(path);
+	remove_files(server);
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
@@ -242,13 +268,18 @@ static int make_folder(struct server *server, const char *place)
 
 	if (snprintf(server->folder, size, "%s" FOLDER, place) >= (int)size)
 		return -ENAMETOOLONG;
-	if (!mkdtemp(server->folder))
-		return -errno;
-	ret = give_folder(server);
-	if (ret == 0)
-		ret = try_folder(server);
+	server->place = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	server->inside = -1;
+	ret = server->place < 0 || !mkdtemp(server->folder) ? -errno : open_folder(server);
+	if (ret == 0) {
+		ret = give_folder(server);
+		if (ret == 0)
+			ret = try_folder(server);
+		if (ret < 0)
+			remove_folder(server);
+	}
 	if (ret < 0)
-		rmdir(server->folder);
+		close_folder(server);
 	return ret;
 }
 
@@ -289,6 +320,10 @@ static int choose_folder(struct server *server, struct beest_text *why)
  * until no process holds the other end of its socket, and then removes the folder.  So nothing is
  * left behind, even when a signal ends this process at once.  The socket is also what memcached
  * has as its standard error.
+ *
+ * Root's guard waits, and removes what memcached has made, as the user of memcached.  It keeps the
+ * right to be root again for what only root may remove: the folder, if its place is closed to that
+ * user, and the leftover.  So no process of that user can send it a signal.
  */
 
 static void note_child(int number)
@@ -298,9 +333,9 @@ static void note_child(int number)
 
 /*
  * All signals are blocked, except SIGCHLD while ppoll(2) waits.  Returns the exit status of
- * memcached, or 0 if the owner ended first.
+ * memcached, or 0 if @alone: the owner ended first.
  */
-static int guard_wait(const struct server *server, pid_t pid, int owner)
+static int guard_wait(pid_t pid, int owner, bool *alone)
 {
 	struct pollfd polled = { .fd = owner, .events = POLLIN };
 	int status = 0;
@@ -316,9 +351,19 @@ static int guard_wait(const struct server *server, pid_t pid, int owner)
 		return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	if (server->leftover)
-		unlink(server->leftover);
+	*alone = true;
 	return 0;
+}
+
+/* What memcached has made is removed by its user, the rest by the user who called serve. */
+static void guard_remove(const struct server *server, uid_t user, gid_t group, bool alone)
+{
+	remove_files(server);
+	if (seteuid(user) < 0 || setegid(group) < 0)
+		return;
+	unlinkat(server->place, folder_name(server), AT_REMOVEDIR);
+	if (alone && server->leftover)
+		unlink(server->leftover);
 }
 
 /* Runs in the guard's process, with all signals blocked.  Does not return. */
@@ -326,7 +371,10 @@ static void guard(const struct server *server, int owner, const sigset_t *unbloc
 {
 	struct sigaction action;
 	int status = 1, null = open("/dev/null", O_RDWR);
+	const uid_t user = geteuid();
+	const gid_t group = getegid();
 	pid_t pid, own = getpid();
+	bool alone = false;
 
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = note_child;
@@ -341,9 +389,12 @@ static void guard(const struct server *server, int owner, const sigset_t *unbloc
 		parent_end_with(own, SIGKILL);
 		run_memcached(server);
 	}
+	/* If it may not, nor may memcached's process, which says so. */
+	if (changes_user(server))
+		become_harmless(false);
 	if (pid > 0)
-		status = guard_wait(server, pid, owner);
-	remove_folder(server);
+		status = guard_wait(pid, owner, &alone);
+	guard_remove(server, user, group, alone);
 	_exit(status);
 }
 
@@ -371,8 +422,10 @@ static int start_guard(struct server *server, struct beest_text *why)
 		if (server->pid < 0)
 			ret = -errno;
 	}
-	if (ret < 0 && server->folder[0])
-		rmdir(server->folder);
+	if (ret < 0 && server->folder[0]) {
+		remove_folder(server);
+		close_folder(server);
+	}
 	sigprocmask(SIG_SETMASK, &unblocked, NULL);
 	close(ends[0]);
 	if (ret < 0)
@@ -398,12 +451,12 @@ static bool listens_on_socket(const struct server *server)
 /* A connection would not show whose server listens there, but the file is memcached's own. */
 static bool listens_at_address(struct server *server)
 {
-	char path[sizeof(server->folder) + sizeof(PORT_FILE)];
+	/* Neither does a link lead elsewhere, nor does opening a pipe wait. */
+	int fd = openat(server->inside, PORT_FILE + 1,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	bool good;
-	FILE *file;
 
-	snprintf(path, sizeof(path), "%s" PORT_FILE, server->folder);
-	file = fopen(path, "re");
 	if (!file)
 		return false;
 	good = fscanf(file, "TCP INET%*[6: ]%d", &server->port) == 1;
@@ -546,7 +599,7 @@ void server_end(struct server *server)
 	if (server->folder[0]) {
 		await_end(server);
 		close(server->guard);
+		close_folder(server);
 	}
 	server->pid = 0;
-	server->folder[0] = '\0';
 }

@@ -25,6 +25,7 @@ struct server {
 	/* kept by server.c */
 	int guard;		/* a socket with its errors; the server ends once it is closed */
 	char folder[96];	/* "": none */
+	int place, inside;	/* where the folder is, and the folder itself, by descriptor */
 };
 
 /*

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <glob.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,17 @@ static pid_t noted(char *arguments, size_t size)
 	assert_non_null(from);
 	assert_int_equal(fscanf(from, "%d ", &pid), 1);
 	assert_non_null(fgets(arguments, (int)size, from));
+	fclose(from);
+	return pid;
+}
+
+static pid_t noted_guard(void)
+{
+	FILE *from = fopen(file("guard"), "r");
+	int pid = 0;
+
+	assert_non_null(from);
+	assert_int_equal(fscanf(from, "%d", &pid), 1);
 	fclose(from);
 	return pid;
 }
@@ -386,20 +398,14 @@ static void killed(void **state)
 static void killed_with_its_guard(void **state)
 {
 	char arguments[512];
-	int guard = 0;
 	pid_t server;
-	FILE *from;
 
 	(void)state;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	starts_sleeping();
 	server = noted(arguments, sizeof(arguments));
-	from = fopen(file("guard"), "r");
-	assert_non_null(from);
-	assert_int_equal(fscanf(from, "%d", &guard), 1);
-	fclose(from);
 	kill(talk.pid, SIGSTOP);
-	kill(guard, SIGKILL);
+	kill(noted_guard(), SIGKILL);
 	kill(talk.pid, SIGKILL);
 	talk_end(&talk);
 	ends(server);
@@ -444,6 +450,118 @@ static void a_server_that_always_dies(void **state)
 			       "done; read guard <$HOME/guard; while kill -0 $guard 2>&-; do :; "
 			       "done"), 0);
 	COMPLAINS("has ended 4 times in a row, and is not started again: the job has none now");
+	nothing_is_left();
+}
+
+/* ------------------------------------------------------------- other users --- */
+
+/* As the user of memcached, whom root does not trust: a link takes the place of the folder. */
+static void put_link(void)
+{
+	const struct passwd *user = getpwnam("nobody");
+	char to[sizeof(path)];
+	glob_t found;
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		snprintf(to, sizeof(to), "%s/precious", folder);
+		_exit(!user || setgid(user->pw_gid) < 0 || setuid(user->pw_uid) < 0 ||
+		      glob(file("hartebeest-*"), 0, NULL, &found) != 0 ||
+		      rename(found.gl_pathv[0], file("moved")) < 0 ||
+		      symlink(to, found.gl_pathv[0]) < 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void make_precious(bool remove)
+{
+	static const char *const names[] = { "memcached", "port", "port.lck" };
+	char name[64];
+	size_t i;
+
+	if (!remove)
+		assert_int_equal(mkdir(file("precious"), 0755), 0);
+	for (i = 0; i < BEEST_COUNT(names); i++) {
+		snprintf(name, sizeof(name), "precious/%s", names[i]);
+		if (remove)
+			assert_int_equal(unlink(file(name)), 0);
+		else
+			assert_int_equal(mknod(file(name), S_IFREG | 0644, 0), 0);
+	}
+	if (remove)
+		assert_int_equal(rmdir(file("precious")), 0);
+}
+
+/* Whoever removes the folder's files removes none behind the link. */
+static void a_link_in_place_of_the_folder(void **state)
+{
+	enum { ENDED, SERVE_KILLED, GUARD_KILLED, WAYS };
+	glob_t found;
+	int way, i;
+
+	if (geteuid())
+		skip();
+	assert_int_equal(chmod(folder, 01777), 0);
+	for (way = ENDED; way < WAYS; way++) {
+		setup(state);
+		make_precious(false);
+		starts_sleeping();
+		put_link();
+		kill(way == GUARD_KILLED ? noted_guard() : talk.pid,
+		     way == ENDED ? SIGTERM : SIGKILL);
+		for (i = 0; i < PATIENCE_TURNS && is_there("moved/port") &&
+			    is_there("precious/port"); i++)
+			pause_ms(10);
+		if (way == GUARD_KILLED)
+			kill(talk.pid, SIGTERM);
+		talk_end(&talk);
+		make_precious(true);
+		assert_false(is_there("moved/*"));
+		rmdir(file("moved"));
+		assert_int_equal(glob(file("hartebeest-*"), 0, NULL, &found), 0);
+		assert_int_equal(found.gl_pathc, 1);
+		assert_int_equal(unlink(found.gl_pathv[0]), 0);
+		globfree(&found);
+		nothing_is_left_soon();
+	}
+	assert_int_equal(chmod(folder, 0777), 0);
+}
+
+/* The effective id in that line of /proc/PID/status. */
+static int effective_id(pid_t pid, const char *word)
+{
+	char name[64], line[128];
+	FILE *status;
+	int id = -1;
+
+	snprintf(name, sizeof(name), "/proc/%d/status", (int)pid);
+	status = fopen(name, "r");
+	assert_non_null(status);
+	while (fgets(line, sizeof(line), status))
+		if (!strncmp(line, word, strlen(word)))
+			assert_int_equal(sscanf(line + strlen(word), "%*d %d", &id), 1);
+	fclose(status);
+	return id;
+}
+
+static void the_guard_is_not_root(void **state)
+{
+	const struct passwd *user = getpwnam("nobody");
+	int i;
+
+	(void)state;
+	if (geteuid() || !user)
+		skip();
+	starts_sleeping();
+	for (i = 0; i < PATIENCE_TURNS && effective_id(noted_guard(), "Uid:") == 0; i++)
+		pause_ms(10);
+	assert_int_equal(effective_id(noted_guard(), "Uid:"), user->pw_uid);
+	assert_int_equal(effective_id(noted_guard(), "Gid:"), user->pw_gid);
+	kill(talk.pid, SIGTERM);
+	talk_end(&talk);
 	nothing_is_left();
 }
 
@@ -758,6 +876,8 @@ int main(void)
 		cmocka_unit_test_setup(interrupted_at_the_terminal, setup),
 		cmocka_unit_test_setup(killed, setup),
 		cmocka_unit_test_setup(killed_with_its_guard, setup),
+		cmocka_unit_test_setup(a_link_in_place_of_the_folder, setup),
+		cmocka_unit_test_setup(the_guard_is_not_root, setup),
 		cmocka_unit_test_setup(a_server_that_dies, setup),
 		cmocka_unit_test_setup(a_server_that_always_dies, setup),
 		cmocka_unit_test_setup(alone, setup),
