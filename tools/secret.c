@@ -15,6 +15,7 @@
 
 #include "lib/base/process.h"
 #include "lib/base/random.h"
+#include "lib/base/text.h"
 #include "tools/command.h"
 #include "tools/secret.h"
 
@@ -35,6 +36,20 @@ static int report(struct out *out, const char *folder, const char *address, int 
 	out_error(out, "cannot make the secret in %s: %s; give --secret-dir a folder that all "
 		  "nodes share; --no-secret leaves the records unsealed: then whoever reaches %s "
 		  "can direct RDMA writes", folder, strerror(err), address);
+	return STATUS_FAILED;
+}
+
+/* In a sticky folder, as /tmp is, nobody else can remove or rename a file. */
+static int check_folder(struct out *out, const char *folder)
+{
+	struct stat status;
+
+	if (stat(folder, &status) < 0 || status.st_mode & S_ISVTX ||
+	    !(status.st_mode & (S_IWGRP | S_IWOTH)))
+		return STATUS_GOOD;
+	out_error(out, "no secret in %s: users other than its owner may write there (mode %04o), "
+		  "and so remove the secret: run chmod go-w %s, or give --secret-dir another "
+		  "folder", folder, (unsigned int)status.st_mode & 07777, folder);
 	return STATUS_FAILED;
 }
 
@@ -84,29 +99,32 @@ static void remove_left(const char *folder, const struct author *own)
 
 /* --------------------------------------------------------------- files --- */
 
+/* Neither what is written nor, below, the bytes stay in memory: they would be in a core dump. */
 static int write_bytes(int fd, const uint8_t bytes[BYTES])
 {
 	char text[2 * BYTES + 2];
-	int i;
+	int i, ret;
 
 	for (i = 0; i < BYTES; i++)
 		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
 	strcpy(text + 2 * BYTES, "\n");
 	errno = ENOSPC;
-	return write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+	ret = write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+	beest_text_clear(text, sizeof(text));
+	return ret;
 }
 
 static int make_file(const char *path)
 {
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), ret;
 	uint8_t bytes[BYTES];
-	int fd, ret = beest_random(bytes, sizeof(bytes));
 
-	if (ret < 0)
-		return ret;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	ret = write_bytes(fd, bytes);
+	ret = beest_random(bytes, sizeof(bytes));
+	if (ret == 0)
+		ret = write_bytes(fd, bytes);
+	beest_text_clear(bytes, sizeof(bytes));
 	if (close(fd) < 0 && ret == 0)
 		ret = -errno;
 	if (ret < 0)
@@ -150,6 +168,8 @@ int secret_make(struct out *out, const char *given, const char *address, char pa
 	return STATUS_FAILED;
 #endif
 	ret = find_folder(given, folder);
+	if (ret == 0 && check_folder(out, folder) != STATUS_GOOD)
+		return STATUS_FAILED;
 	if (ret == 0)
 		ret = beest_process_mark(own.incarnation.bytes);
 	if (ret == 0) {

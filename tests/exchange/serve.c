@@ -7,11 +7,13 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -565,6 +567,131 @@ static void the_guard_is_not_root(void **state)
 	nothing_is_left();
 }
 
+/* How often the bytes are in memory that the process can write; -1: it may not be read. */
+static int count_in_memory(pid_t pid, const void *bytes, size_t size)
+{
+	static char part[1 << 20];
+	unsigned long from, to;
+	char name[64], line[512], *at;
+	FILE *maps;
+	ssize_t got;
+	int memory, count = 0;
+
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	memory = open(name, O_RDONLY);
+	if (memory < 0)
+		return -1;
+	snprintf(name, sizeof(name), "/proc/%d/maps", (int)pid);
+	maps = fopen(name, "r");
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !strstr(line, " rw"))
+			continue;
+		for (; from < to; from += sizeof(part) - size) {
+			got = pread(memory, part, BEEST_MIN(sizeof(part), to - from), (off_t)from);
+			for (at = part; got > 0 && (at = memmem(at, (size_t)(part + got - at),
+								bytes, size)); at++)
+				count++;
+		}
+	}
+	fclose(maps);
+	close(memory);
+	return count;
+}
+
+#ifdef HAVE_CRYPTO
+/* Its path is there, so this would find the secret, too. */
+static void process_has_no_secret(pid_t pid, const char *name, const char text[64],
+				  const uint8_t bytes[32])
+{
+	int count = count_in_memory(pid, name, strlen(name));
+
+	if (count < 0) {
+		print_message("the memory of process %d may not be read\n", (int)pid);
+		return;
+	}
+	assert_int_not_equal(count, 0);
+	assert_int_equal(count_in_memory(pid, bytes, 32), 0);
+	assert_int_equal(count_in_memory(pid, text, 64), 0);
+}
+#endif
+
+/* Only the file has it, so that no core dump does. */
+static void the_secret_is_not_in_memory(void **state)
+{
+#ifdef HAVE_CRYPTO
+	char text[65] = "";
+	uint8_t bytes[32];
+	unsigned int byte;
+	glob_t found;
+	FILE *from;
+	size_t i;
+
+	(void)state;
+	starts_sleeping();
+	assert_int_equal(glob(file(".hartebeest/secret-*"), 0, NULL, &found), 0);
+	from = fopen(found.gl_pathv[0], "r");
+	assert_non_null(from);
+	assert_int_equal(fscanf(from, "%64s", text), 1);
+	fclose(from);
+	for (i = 0; i < sizeof(bytes); i++) {
+		assert_int_equal(sscanf(text + 2 * i, "%2x", &byte), 1);
+		bytes[i] = (uint8_t)byte;
+	}
+	process_has_no_secret(talk.pid, found.gl_pathv[0], text, bytes);
+	process_has_no_secret(noted_guard(), found.gl_pathv[0], text, bytes);
+	globfree(&found);
+	kill(talk.pid, SIGTERM);
+	talk_end(&talk);
+	nothing_is_left();
+#else
+	(void)state;
+	skip();
+#endif
+}
+
+static void folders_for_the_secret(void **state)
+{
+#ifdef HAVE_CRYPTO
+	static const struct {
+		int mode;
+		bool good;
+	} rows[] = {
+		{ 0700, true }, { 0755, true }, { 01777, true }, { 0777, false }, { 0775, false },
+		{ 0757, false }, { 02770, false },
+	};
+	char shared[sizeof(path)], sentence[1024];
+	size_t i;
+	int given;
+
+	(void)state;
+	for (i = 0; i < 2 * BEEST_COUNT(rows); i++) {
+		given = i & 1;
+		snprintf(shared, sizeof(shared), "%s", file(given ? "shared" : ".hartebeest"));
+		mkdir(shared, 0700);
+		assert_int_equal(chmod(shared, (mode_t)rows[i / 2].mode), 0);
+		if (given)
+			RUN(SERVE, "-s", shared, "--", "sh", "-c", "echo $HARTEBEEST_SECRET_FILE");
+		else
+			RUN(SERVE, "--", "sh", "-c", "echo $HARTEBEEST_SECRET_FILE");
+		assert_int_equal(talk.status, !rows[i / 2].good);
+		snprintf(sentence, sizeof(sentence), "no secret in %s: users other than its owner "
+			 "may write there (mode %04o), and so remove the secret: run chmod go-w "
+			 "%s, or give --secret-dir another folder\n", shared, rows[i / 2].mode,
+			 shared);
+		if (rows[i / 2].good)
+			SAYS(shared);
+		else
+			COMPLAINS(sentence);
+		assert_int_equal(rmdir(shared), 0);
+	}
+	nothing_is_left();
+#else
+	(void)state;
+	skip();
+#endif
+}
+
 /* ---------------------------------------------------- without a command --- */
 
 /* What it prints is the environment of a job in another shell. */
@@ -878,6 +1005,8 @@ int main(void)
 		cmocka_unit_test_setup(killed_with_its_guard, setup),
 		cmocka_unit_test_setup(a_link_in_place_of_the_folder, setup),
 		cmocka_unit_test_setup(the_guard_is_not_root, setup),
+		cmocka_unit_test_setup(the_secret_is_not_in_memory, setup),
+		cmocka_unit_test_setup(folders_for_the_secret, setup),
 		cmocka_unit_test_setup(a_server_that_dies, setup),
 		cmocka_unit_test_setup(a_server_that_always_dies, setup),
 		cmocka_unit_test_setup(alone, setup),
