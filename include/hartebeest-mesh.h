@@ -192,7 +192,8 @@ int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
  *
  * Collective among the surviving ranks, while those that were started again call
  * hartebeest_mesh_connect() with the same name and attr.  Only queue pairs to the latter
- * are connected again.  HARTEBEEST_ONCE is refused, as there.
+ * are connected again, and to those whose port has another LID or MTU by now, which count as
+ * replaced.  HARTEBEEST_ONCE is refused, as there.
  *
  * Returns the number of ranks that were replaced, or the errors of
  * hartebeest_mesh_connect(); -EOPNOTSUPP with gather().

@@ -992,7 +992,9 @@ int hartebeest_peer_regions(struct hartebeest_context *hb, const char *peer_key,
  * fails, the queue pair stays in the state that it had reached.  A queue pair that was reset
  * since it was published is published again.
  *
- * The local GID is looked up again: if its index has changed, the new index is used.
+ * The local GID is looked up again: if its index has changed, the new index is used.  So are
+ * LID and MTU of the port, if the queue pair was published: if one has changed, the record is
+ * published again, and a peer that is connected by the old one connects again.
  *
  * A UD queue pair goes to RTS, and gets an address handle for this peer
  * (hartebeest_qp_ud_address()).  The function may be called again for further peers.

@@ -182,6 +182,7 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit)
 {
 	struct beest_endpoint remote;
+	uint32_t published;
 	int ret;
 
 	ret = beest_bringup_peer(hb, key, &remote);
@@ -195,12 +196,16 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 		ret = beest_handshake_publish(hb, qp, qp->key, limit);
 	if (ret < 0)
 		return ret;
+	published = qp->published;
 	ret = beest_handshake_connect(hb, qp, key, &remote, limit);
 	if (ret < 0)
 		return ret == -EISCONN ? ret :
 		       beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
-	/* Peers of the original's interface never ask who is connected to them. */
-	if (qp->local.transport != BEEST_UD && !hb->unconfirmed)
+	/*
+	 * Peers of the original's interface never ask who is connected to them, nor do those of
+	 * UD; but all must find the LID that the port has now.
+	 */
+	if (qp->published != published || (qp->local.transport != BEEST_UD && !hb->unconfirmed))
 		beest_handshake_offer(hb, qp);
 	return 0;
 }

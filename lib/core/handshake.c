@@ -395,7 +395,7 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 	if (ret < 0)
 		return ret == -EISCONN ? ret : refuse(hb, qp, remote, ret);
 
-	if (qp->local.transport != BEEST_UD)
+	if (qp->local.transport != BEEST_UD || qp->published != qp->local.endpoint.generation)
 		ret = beest_handshake_put(hb, qp, qp->key);
 	qp->untold = ret < 0;
 

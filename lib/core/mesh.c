@@ -254,9 +254,13 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	if (mesh->gather)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange "
 				  "and cannot be repaired", mesh->node.name);
+	ret = beest_meshmark_renew(mesh);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	/* Another generation gives the roll another digest, so no earlier list lets a rank pass. */
-	mesh->body.endpoint.generation =
-		beest_qp_next_generation(mesh->body.endpoint.generation);
+	if (ret == 0)
+		mesh->body.endpoint.generation =
+			beest_qp_next_generation(mesh->body.endpoint.generation);
 	memset(&mesh->roll_state, 0, sizeof(mesh->roll_state));
 	mesh->trouble.ret = 0;
 	memset(&mesh->stats, 0, sizeof(mesh->stats));

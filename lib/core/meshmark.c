@@ -72,6 +72,12 @@ static int list_make(struct hartebeest_mesh *mesh)
 	return 0;
 }
 
+static void own_mark_fill(struct hartebeest_mesh *mesh)
+{
+	mesh->body.endpoint = mesh->fabric.model->local.endpoint;
+	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
+}
+
 int beest_meshmark_make(struct hartebeest_mesh *mesh)
 {
 	int ret;
@@ -80,12 +86,24 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 	mesh->blob = malloc(mesh->blob_size);
 	if (!mesh->blob)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
-	mesh->body.endpoint = mesh->fabric.model->local.endpoint;
+	/* Once for all its connections: a mark holds for a whole roll call. */
+	ret = beest_qp_look_again(mesh->fabric.model);
+	if (ret < 0)
+		return ret;
 	mesh->body.form = form_of(mesh);
 	ret = list_make(mesh);
 	if (ret == 0)
-		beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count,
-					 mesh->blob);
+		own_mark_fill(mesh);
+
+	return ret;
+}
+
+int beest_meshmark_renew(struct hartebeest_mesh *mesh)
+{
+	int ret = beest_qp_look_again(mesh->fabric.model);
+
+	if (ret > 0)
+		own_mark_fill(mesh);
 
 	return ret;
 }
@@ -130,7 +148,8 @@ int beest_meshmark_check(struct hartebeest_mesh *mesh, const uint8_t *marks, siz
 
 /*
  * Is rank number @i the same in both?  A repair leaves what it brings as it is, with the generation
- * that it had when it was made.  A mesh that is made anew may have the same numbers otherwise.
+ * that it had when it was made, unless its port has another LID or MTU.  A mesh that is made anew
+ * may have the same numbers otherwise.
  */
 static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
 		     const uint8_t *now)
@@ -168,7 +187,9 @@ void beest_meshmark_forget(struct beest_newcomers *new)
 int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new)
 {
-	size_t i, count = mesh->ranks.count;
+	size_t i, count = mesh->ranks.count, own = mesh->fabric.own;
+	/* A rank that brings another mark is replaced for its peers: all of them connect again. */
+	bool kept = mesh->marks && lives_on(mesh, own, mesh->marks, marks);
 	struct beest_mesh_body body;
 	int ret = 0;
 
@@ -179,8 +200,7 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 	if (!new->peers || !new->digests || !new->lists)
 		return beest_fail(ENOMEM, "no memory to connect %zu ranks", count);
 	for (i = 0; i < count && ret == 0; i++) {
-		if (!all && (i == mesh->fabric.own ||
-			     (mesh->marks && lives_on(mesh, i, mesh->marks, marks))))
+		if (!all && (i == own || (kept && lives_on(mesh, i, mesh->marks, marks))))
 			continue;
 		ret = mark_decode(mesh, marks, i, &body);
 		if (ret < 0 || (!all && !beest_fabric_has_peer(&mesh->fabric, i)))

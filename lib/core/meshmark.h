@@ -13,6 +13,12 @@
 /* Fills mesh->body, blob and list. */
 int beest_meshmark_make(struct hartebeest_mesh *mesh);
 
+/*
+ * For a repair: 1: LID or MTU of the port have changed, so the mark is another one, with a
+ * generation that was drawn; 0: they have not.  Errors of beest_qp_look_again().
+ */
+int beest_meshmark_renew(struct hartebeest_mesh *mesh);
+
 /* The bytes of a mark: see tally.h. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 

@@ -163,7 +163,7 @@ static int pair_enter(struct hartebeest_context *hb, struct pairing *pairing)
 	if (!qp->port)
 		return beest_bringup_init(hb, qp);
 	if (qp->local.transport == BEEST_UD && state == IBV_QPS_RTS)
-		return 0;
+		return beest_qp_serve(qp);
 	if ((state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&
 	    strcmp(qp->peer_key, pairing->pair->peer_key) == 0)
 		return 0;

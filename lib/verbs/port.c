@@ -114,6 +114,25 @@ int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 	return ret;
 }
 
+int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr)
+{
+	const struct ibv_port_attr *kept = &port->choice.attr;
+	int ret;
+
+	ret = beest_device_port(port->device, attr);
+	if (ret < 0 || attr->state != IBV_PORT_ACTIVE)
+		return ret;
+	ret = mtu_check(port, attr);
+	if (ret < 0)
+		return ret;
+
+	pthread_mutex_lock(&port->lock);
+	if (kept->lid != attr->lid || kept->active_mtu != attr->active_mtu)
+		choice_forget(port);
+	pthread_mutex_unlock(&port->lock);
+	return 1;
+}
+
 int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uint16_t wanted,
 		    struct beest_port_pkey *pkey)
 {

@@ -59,6 +59,14 @@ void beest_port_end(struct beest_port *port);
 int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 		      struct beest_port_choice *choice);
 
+/*
+ * Queries the port, which tells nobody that its MTU has changed, nor of another LID while the
+ * program reads the events.  Drops the kept choice if its LID or MTU was another one.  1: @attr
+ * has what the port has now; 0: it is not active, so that its values are not those of a later
+ * connection.  Errors of ibv_query_port(3), or -EIO: an impossible MTU.
+ */
+int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr);
+
 /* As beest_device_pkey(), but kept with the choice.  A transport always wants the same P_Key. */
 int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uint16_t wanted,
 		    struct beest_port_pkey *pkey);

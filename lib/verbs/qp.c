@@ -268,25 +268,34 @@ static uint8_t reads_in_of(const struct beest_qp_options *options,
 	return reads_fit(BEEST_MIN(wanted, limits->max_qp_rd_atom));
 }
 
+/* Takes what the subnet manager or the host may change while the port stays active. */
+static void qp_take_port(struct beest_qp *qp, const struct ibv_port_attr *port)
+{
+	const struct beest_qp_options *options = qp->local.options;
+	struct beest_endpoint *own = &qp->local.endpoint;
+
+	own->lid = port->lid;
+	own->mtu = (uint8_t)port->active_mtu;
+	if (options->path_mtu != BEEST_AUTO)
+		own->mtu = (uint8_t)BEEST_MIN(options->path_mtu, (int64_t)port->active_mtu);
+	qp->local.lmc = port->lmc & 7;		/* it has 3 bits */
+}
+
 static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *port)
 {
 	const struct ibv_device_attr *limits = &qp->device->attr;
 	const struct beest_qp_options *options = qp->local.options;
 	struct beest_endpoint *own = &qp->local.endpoint;
 
+	qp_take_port(qp, port);
 	own->link_layer = port->link_layer == IBV_LINK_LAYER_ETHERNET ?
 			  IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-	own->lid = port->lid;
 	own->grh_required = !!(port->flags & IBV_QPF_GRH_REQUIRED);
-	own->mtu = (uint8_t)port->active_mtu;
-	if (options->path_mtu != BEEST_AUTO)
-		own->mtu = (uint8_t)BEEST_MIN(options->path_mtu, (int64_t)port->active_mtu);
 	own->max_dest_rd_atomic = reads_in_of(options, limits);
 	if (!qp->taken_over) {
 		own->qkey = (uint32_t)options->qkey;
 		qp->local.access_flags = access_flags_of(&qp->local, limits);
 	}
-	qp->local.lmc = port->lmc & 7;		/* it has 3 bits */
 	qp->local.asks_rdmacm = qp->port->pathcache != NULL;
 	qp->local.max_init_rd_atomic = reads_fit(limits->max_qp_init_rd_atom);
 }
@@ -378,6 +387,34 @@ static int qp_draw_psn(struct beest_qp *qp)
 	return ret;
 }
 
+/* Peers that have an earlier generation connect again, as to a queue pair that was replaced. */
+int beest_qp_look_again(struct beest_qp *qp)
+{
+	const struct beest_endpoint *own = &qp->local.endpoint, before = *own;
+	struct ibv_port_attr port;
+	int ret;
+
+	ret = beest_port_look_again(qp->port, &port);
+	if (ret <= 0)
+		return ret;
+
+	qp_take_port(qp, &port);
+	if (own->lid == before.lid && own->mtu == before.mtu)
+		return 0;
+
+	qp_draw_generation(qp);
+	if (own->lid != before.lid)
+		beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s': the LID of port %s "
+			  "changed from %d to %d: publishing again", qp->node.name,
+			  qp->device->label, before.lid, own->lid);
+	if (own->mtu != before.mtu)
+		beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s': the MTU of port %s "
+			  "changed from %d to %d: publishing again", qp->node.name,
+			  qp->device->label, beest_transition_mtu_bytes(before.mtu),
+			  beest_transition_mtu_bytes(own->mtu));
+	return 1;
+}
+
 int beest_qp_init_again(struct beest_qp *qp)
 {
 	int ret;
@@ -465,8 +502,12 @@ int beest_qp_serve(struct beest_qp *qp)
 	enum ibv_qp_state state;
 	int ret;
 
-	ret = beest_qp_state(qp, &state);
-	if (ret < 0 || qp->local.transport != BEEST_UD || state != IBV_QPS_INIT)
+	if (qp->local.transport != BEEST_UD)
+		return 0;
+	ret = beest_qp_look_again(qp);
+	if (ret >= 0)
+		ret = beest_qp_state(qp, &state);
+	if (ret < 0 || state != IBV_QPS_INIT)
 		return ret;
 
 	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, &nobody);
@@ -763,9 +804,12 @@ void beest_qp_share_reads(struct beest_qp *qp, size_t count)
 static int qp_find_way(struct beest_qp *qp, const struct beest_endpoint *remote,
 		       const struct beest_limit *limit, struct beest_connection *path)
 {
-	int ret;
+	int ret = 0;
 
-	ret = beest_qp_agree(qp, remote, path);
+	if (qp->key[0])			/* without a record, the peer would not learn of a change */
+		ret = beest_qp_look_again(qp);
+	if (ret >= 0)
+		ret = beest_qp_agree(qp, remote, path);
 	if (ret < 0)
 		return ret;
 

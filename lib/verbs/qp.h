@@ -84,7 +84,17 @@ int beest_qp_state(const struct beest_qp *qp, enum ibv_qp_state *state);
  */
 int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 
-/* A UD queue pair in INIT -> RTS, for whoever sends to it.  Does nothing with any other. */
+/*
+ * Looks up LID and MTU of the port again.  1: they are others than INIT found, and @qp has another
+ * generation: it is to be published before a peer counts as connected.  0: they are the same, or
+ * the port is not active.  Errors of beest_port_look_again().
+ */
+int beest_qp_look_again(struct beest_qp *qp);
+
+/*
+ * A UD queue pair in INIT -> RTS, for whoever sends to it; looks again, since these peers do not
+ * confirm.  Does nothing with any other.
+ */
 int beest_qp_serve(struct beest_qp *qp);
 
 /* RESET -> INIT with the endpoint as it was published, after beest_qp_reset(). */
@@ -104,8 +114,9 @@ int beest_qp_agree(const struct beest_qp *qp, const struct beest_endpoint *remot
 		   struct beest_connection *path);
 
 /*
- * INIT -> RTR -> RTS, connected to @remote.  If the device has too few resources for the reads
- * and atomics of the peer, answers fewer at once, under a new generation.
+ * INIT -> RTR -> RTS, connected to @remote.  Looks again first if it was published.  If the device
+ * has too few resources for the reads and atomics of the peer, answers fewer at once.  In both
+ * cases, it may have another generation than its record afterwards.
  * UD: -> RTS the first time, and an address
  * handle for @remote.  @limit is for the query to rdma_cm.  @ready gets the time of RTR; it
  * may be NULL.

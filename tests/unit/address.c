@@ -2,9 +2,9 @@
 /*
  * address.c - the local address, from its choice until the device uses it, on the fake layers
  *
- * Covers the choice in words, the published IP address, a GID whose index moves, several
- * contexts on several ports, and the path to a peer by rdma_cm.  What the device receives is
- * compared field by field.
+ * Covers the choice in words, the published IP address, a GID whose index moves, a LID and an MTU
+ * that change, several contexts on several ports, and the path to a peer by rdma_cm.  What the
+ * device receives is compared field by field.
  */
 #include "config.h"
 
@@ -517,6 +517,120 @@ static void address_handle_moved_under_way(void **state)
 			"rejects one of these values, or the GID table changed");
 }
 
+/* What a port says of itself between INIT and connect, of a queue pair that is published. */
+static const struct port_change {
+	const char *setting;
+	bool infiniband;
+	uint16_t lid;
+	enum ibv_mtu mtu;
+	enum ibv_port_state state;
+	uint16_t uses_lid;		/* in its record from then on */
+	enum ibv_mtu uses_mtu;
+	const char *line;		/* logged; NULL: nothing has changed for this queue pair */
+} port_changes[] = {
+	{ NULL, true, 7, IBV_MTU_4096, IBV_PORT_ACTIVE, 7, IBV_MTU_4096, NULL },
+	{ NULL, true, 17, IBV_MTU_4096, IBV_PORT_ACTIVE, 17, IBV_MTU_4096,
+	  "6 queue pair 'qp': the LID of port fake0:1 changed from 7 to 17: publishing again" },
+	{ NULL, true, 7, IBV_MTU_1024, IBV_PORT_ACTIVE, 7, IBV_MTU_1024,
+	  "the MTU of port fake0:1 changed from 4096 to 1024: publishing again" },
+	{ "device.events=0", true, 17, IBV_MTU_4096, IBV_PORT_ACTIVE, 17, IBV_MTU_4096,
+	  "changed from 7 to 17" },
+	{ "qp_attr.path_mtu=4", true, 7, IBV_MTU_1024, IBV_PORT_ACTIVE, 7, IBV_MTU_1024,
+	  "changed from 2048 to 1024" },
+	{ "qp_attr.path_mtu=2", true, 7, IBV_MTU_1024, IBV_PORT_ACTIVE, 7, IBV_MTU_512, NULL },
+	/* It has lost its LID for the moment, and the peer would find it without one. */
+	{ NULL, true, 0, IBV_MTU_256, IBV_PORT_INIT, 7, IBV_MTU_4096, NULL },
+	{ NULL, false, 0, IBV_MTU_512, IBV_PORT_ACTIVE, 0, IBV_MTU_512,
+	  "6 queue pair 'qp': the MTU of port fake0:1 changed from 1024 to 512: publishing again" },
+	{ NULL, false, 0, IBV_MTU_4096, IBV_PORT_ACTIVE, 0, IBV_MTU_4096,
+	  "changed from 1024 to 4096" },
+	{ "device.events=0", false, 0, IBV_MTU_512, IBV_PORT_ACTIVE, 0, IBV_MTU_512,
+	  "changed from 1024 to 512" },
+};
+
+/* The peer has what this end has, so that the path MTU is that of this end. */
+static void port_change_run(const struct port_change *row)
+{
+	struct fake_port *port = port_of(0, 1);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	uint32_t generation;
+	struct beest_qp *qp;
+	int asked;
+
+	if (row->infiniband)
+		infiniband_port(0, "fe80::7", NULL, NULL);
+	open_with(row->setting, NULL);
+	qp = make_qp(hb, IBV_QPT_RC);
+	snprintf(qp->key, sizeof(qp->key), "near");
+	generation = qp->local.endpoint.generation;
+	port->lid = row->lid;
+	port->active_mtu = row->mtu;
+	port->state = row->state;
+	asked = fake_verbs_calls("ibv_query_port");
+	assert_int_equal(row->infiniband ? connect_to(qp, "fe80::beef", "::") : connect_roce(qp),
+			 0);
+	assert_int_equal(fake_verbs_calls("ibv_query_port"), asked + 1);
+	assert_int_equal(qp->local.endpoint.lid, row->uses_lid);
+	assert_int_equal(qp->local.endpoint.mtu, row->uses_mtu);
+	assert_int_equal(qp->local.endpoint.generation != generation, row->line != NULL);
+	if (row->line)
+		assert_non_null(strstr(logged, row->line));
+	else
+		assert_null(strstr(logged, "changed from"));
+	assert_int_equal(ibv_query_qp(qp->qp, &attr, IBV_QP_PATH_MTU, &init), 0);
+	assert_true(attr.path_mtu <= row->uses_mtu);
+}
+
+static void a_port_that_has_changed(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(port_changes); i++) {
+		setup(NULL);
+		port_change_run(&port_changes[i]);
+		assert_int_equal(teardown(state), 0);
+		hb = NULL;
+	}
+}
+
+/* An MTU of which no event tells is that of later queue pairs, too, once one has connected. */
+static void later_queue_pairs_follow(void **state)
+{
+	struct beest_node *node;
+	struct beest_qp *qp;
+
+	(void)state;
+	open_with(NULL, NULL);
+	qp = make_qp(hb, IBV_QPT_RC);
+	snprintf(qp->key, sizeof(qp->key), "near");
+	port_of(0, 1)->active_mtu = IBV_MTU_512;
+	assert_int_equal(connect_roce(qp), 0);
+	assert_int_equal(qp_make(hb, "next", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(hartebeest_qp_init(hb, "next"), 0);
+	node = beest_table_find(&hb->objects, &beest_qp_kind, "next");
+	assert_int_equal(BEEST_CONTAINER(node, struct beest_qp, node)->local.endpoint.mtu,
+			 IBV_MTU_512);
+}
+
+static void a_port_that_cannot_be_asked(void **state)
+{
+	struct beest_qp *qp;
+
+	(void)state;
+	open_with(NULL, NULL);
+	qp = make_qp(hb, IBV_QPT_RC);
+	snprintf(qp->key, sizeof(qp->key), "near");
+	fake_verbs_fail("ibv_query_port", 1, EIO);
+	assert_int_equal(connect_roce(qp), -EIO);
+	assert_error_is("port fake0:1 cannot be queried: Input/output error");
+	port_of(0, 1)->active_mtu = (enum ibv_mtu)9;
+	assert_int_equal(connect_roce(qp), -EIO);
+	assert_error_has("port fake0:1 reports the MTU 9, which is not within 1..5");
+	port_of(0, 1)->active_mtu = IBV_MTU_1024;
+	assert_int_equal(connect_roce(qp), 0);
+}
+
 /* Without a GRH, no GID index is used that could be wrong. */
 static void infiniband_asks_no_table(void **state)
 {
@@ -768,6 +882,9 @@ int main(void)
 		FRESH(tried_again_once),
 		FRESH(not_moved_not_tried),
 		FRESH(address_handle_moved_under_way),
+		FRESH(a_port_that_has_changed),
+		FRESH(later_queue_pairs_follow),
+		FRESH(a_port_that_cannot_be_asked),
 		FRESH(infiniband_asks_no_table),
 		FRESH(contexts_of_several_ports),
 #ifdef HAVE_RDMACM

@@ -1664,6 +1664,76 @@ static size_t list_size(const char *last)
 	return fake_kv_get(fake_kv_server("a:1"), key, &size) ? size : 0;
 }
 
+static uint16_t lid_used(int a, int b)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(hartebeest_mesh_qp(members[a].mesh, b, 0), &attr, IBV_QP_AV,
+				      &init), 0);
+	return attr.ah_attr.dlid;
+}
+
+static int times_in_rtr(int a, int b)
+{
+	uint32_t number = hartebeest_mesh_qp(members[a].mesh, b, 0)->qp_num;
+	const struct fake_modify *each;
+	int times = 0;
+	size_t i;
+
+	for (i = 0; i < fake_verbs.modified_count; i++) {
+		each = &fake_verbs.modified[i];
+		times += each->qp_num == number && each->mask & IBV_QP_STATE &&
+			 each->attr.qp_state == IBV_QPS_RTR;
+	}
+	return times;
+}
+
+/*
+ * To the others, a rank whose port has another LID is as one that was replaced.  Both ends of a
+ * connection begin again, or neither does.
+ */
+static void a_port_that_changes(void **state)
+{
+	static const char *const devices[] = {
+		"device.name=fake0", "device.name=fake1", "device.name=fake2",
+	};
+	int rank, times, queries;
+
+	(void)state;
+	fake_verbs_infiniband();
+	for (rank = 0; rank < 3; rank++) {
+		if (rank)
+			fake_verbs_add(devices[rank] + strlen("device.name="))->ports[0].lid =
+				(uint16_t)(7 + rank);
+		setting = devices[rank];
+		member_open(rank, rank, 3);
+	}
+	setting = NULL;
+	start(3);
+	registry_run();
+	assert_mesh(3, 1);
+	for (times = 0; times < 3; times++) {
+		fake_verbs.devices[1].ports[0].lid = times ? 18 : 8;
+		queries = fake_verbs_calls("ibv_query_port");
+		for (rank = 0; rank < 3; rank++)
+			members[rank].repairs = true;
+		start(3);
+		registry_run();
+		assert_mesh(3, 1);
+		assert_int_equal(fake_verbs_calls("ibv_query_port"), queries + 3);
+		for (rank = 0; rank < 3; rank++)
+			assert_int_equal(members[rank].ret, times == 1);
+		assert_int_equal(lid_used(0, 1), times ? 18 : 8);
+		assert_int_equal(lid_used(2, 1), times ? 18 : 8);
+		assert_int_equal(lid_used(1, 0), 7);
+		assert_int_equal(lid_used(0, 2), 9);
+		assert_int_equal(times_in_rtr(0, 1), times ? 2 : 1);
+		assert_int_equal(times_in_rtr(1, 0), times ? 2 : 1);
+		assert_int_equal(times_in_rtr(0, 2), 1);
+	}
+}
+
 /* Nobody is replaced, but each repair appends: the lists are shortened before they are long. */
 static void repaired_many_times(void **state)
 {
@@ -2839,6 +2909,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_know_behind_an_heir, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_list_of_an_heir_is_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_port_that_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_many_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(runs_that_are_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_after_a_repair, setup, teardown),

@@ -1467,6 +1467,184 @@ static uint32_t psn_expected(const struct party_member *member)
 	return modify->attr.rq_psn;
 }
 
+/* ------------------------------------------------- a LID and an MTU that change --- */
+
+#define OLD_LID 7
+#define NEW_LID 17
+
+/* Rank 0 has a port of its own; it changes once rank 0 has published. */
+static void port_changes(void)
+{
+	struct ibv_async_event event = { .event_type = IBV_EVENT_LID_CHANGE };
+
+	fake_verbs.devices[0].ports[0].lid = NEW_LID;
+	fake_verbs.devices[0].ports[0].active_mtu = IBV_MTU_1024;
+	event.element.port_num = 1;
+	fake_verbs_raise(&event);
+}
+
+static void port_party(int rank, int type)
+{
+	party_open(rank, rank, 3, rank ? "device.name=fake1" : "device.name=fake0");
+	party_pair(&party[rank], !rank, type);
+	hartebeest_log_set(party[rank].hb, HARTEBEEST_LOG_INFO, logged_keep, NULL);
+}
+
+static int publish(struct party_member *member)
+{
+	return hartebeest_qp_publish(member->hb, member->pairs[0].qp, member->pairs[0].key, 0);
+}
+
+static int connect_again(struct party_member *member)
+{
+	return hartebeest_qp_connect(member->hb, member->pairs[0].qp, member->pairs[0].peer_key, 0);
+}
+
+static void confirm(void *data)
+{
+	struct party_member *member = data;
+
+	member->ret = hartebeest_qp_confirm(member->hb, member->pairs[0].qp,
+					    member->pairs[0].peer_key, 0);
+	snprintf(member->error, sizeof(member->error), "%s", member->ret ? hartebeest_error() : "");
+}
+
+static void both_confirm(void)
+{
+	crew_start(confirm, &party[0]);
+	crew_start(confirm, &party[1]);
+	registry_run();
+	all_came(2);
+}
+
+static void both_connect(void)
+{
+	assert_int_equal(publish(&party[0]), 0);
+	assert_int_equal(publish(&party[1]), 0);
+	assert_int_equal(connect_again(&party[1]), 0);
+	assert_int_equal(connect_again(&party[0]), 0);
+	both_confirm();
+}
+
+/* The peer has connected to the old one before this end connects. */
+static void by_connect(void)
+{
+	assert_int_equal(publish(&party[0]), 0);
+	assert_int_equal(publish(&party[1]), 0);
+	assert_int_equal(connect_again(&party[1]), 0);
+	assert_int_equal(attr_of(&party[1], 0).ah_attr.dlid, OLD_LID);
+	port_changes();
+	assert_int_equal(connect_again(&party[0]), 0);
+	both_confirm();
+}
+
+/* Long after they were connected, the peer is started again. */
+static void by_follow(void)
+{
+	both_connect();
+	port_changes();
+	party_kill(&party[1]);
+	port_party(1, IBV_QPT_RC);
+	assert_int_equal(publish(&party[1]), 0);
+	assert_int_equal(connect_again(&party[1]), 0);
+	assert_int_equal(attr_of(&party[1], 0).ah_attr.dlid, OLD_LID);
+	assert_int_equal(hartebeest_qp_follow(party[0].hb, party[0].pairs[0].qp,
+					      party[0].pairs[0].peer_key, NULL,
+					      HARTEBEEST_ONCE), 1);
+	both_confirm();
+}
+
+static void by_pairs(void)
+{
+	party[0].deadline = HARTEBEEST_ONCE;
+	party_connect(&party[0]);
+	assert_int_equal(party[0].ret, -EAGAIN);
+	port_changes();
+	party[0].deadline = 0;
+	all_connect(2);
+	all_came(2);
+}
+
+static void by_reconnect(void)
+{
+	both_connect();
+	port_changes();
+	assert_int_equal(hartebeest_qp_reset(party[0].hb, party[0].pairs[0].qp), 0);
+	assert_int_equal(hartebeest_qp_reset(party[1].hb, party[1].pairs[0].qp), 0);
+	assert_int_equal(connect_again(&party[0]), 0);
+	assert_int_equal(hartebeest_qp_fetch(party[1].hb, party[1].pairs[0].peer_key, NULL, 0), 0);
+	assert_int_equal(connect_again(&party[1]), 0);
+	both_confirm();
+}
+
+static void a_port_that_changes(void **state)
+{
+	static void (*const ways[])(void) = { by_connect, by_follow, by_pairs, by_reconnect };
+	size_t i;
+	int rank;
+
+	for (i = 0; i < BEEST_COUNT(ways); i++) {
+		party_teardown(state);
+		setup(state);
+		logged[0] = '\0';
+		fake_verbs_infiniband();
+		fake_verbs_add("fake1")->ports[0].lid = 9;
+		for (rank = 0; rank < 2; rank++)
+			port_party(rank, IBV_QPT_RC);
+		ways[i]();
+		assert_int_equal(attr_of(&party[1], 0).ah_attr.dlid, NEW_LID);
+		assert_int_equal(attr_of(&party[1], 0).path_mtu, IBV_MTU_1024);
+		assert_int_equal(attr_of(&party[0], 0).ah_attr.dlid, 9);
+		assert_int_equal(attr_of(&party[0], 0).path_mtu, IBV_MTU_1024);
+		assert_int_equal(attr_of(&party[0], 0).qp_state, IBV_QPS_RTS);
+		assert_int_equal(attr_of(&party[1], 0).qp_state, IBV_QPS_RTS);
+	}
+}
+
+/* Datagrams do not confirm: a peer has to find the record that is right. */
+static void datagrams_publish(void)
+{
+	assert_int_equal(publish(&party[0]), 0);
+}
+
+static void datagrams_connect(void)
+{
+	assert_int_equal(connect_again(&party[0]), 0);
+}
+
+static void datagrams_pair(void)
+{
+	party[0].deadline = HARTEBEEST_ONCE;
+	party_connect(&party[0]);
+	assert_int_equal(party[0].ret, 0);
+}
+
+static void datagrams_of_a_port_that_changes(void **state)
+{
+	static void (*const ways[])(void) = {
+		datagrams_publish, datagrams_connect, datagrams_pair,
+	};
+	struct hartebeest_remote_qp remote;
+	size_t i;
+	int rank;
+
+	for (i = 0; i < BEEST_COUNT(ways); i++) {
+		party_teardown(state);
+		setup(state);
+		fake_verbs_infiniband();
+		fake_verbs_add("fake1")->ports[0].lid = 9;
+		for (rank = 0; rank < 2; rank++)
+			port_party(rank, IBV_QPT_UD);
+		assert_int_equal(publish(&party[0]), 0);
+		assert_int_equal(publish(&party[1]), 0);
+		port_changes();
+		ways[i]();
+		assert_int_equal(hartebeest_qp_fetch(party[1].hb, party[1].pairs[0].peer_key,
+						     &remote, 0), 0);
+		assert_int_equal(remote.lid, NEW_LID);
+	}
+}
+
 static void reconnect_alone(void *member)
 {
 	struct party_member *it = member;
@@ -1609,6 +1787,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_context_of_a_parent, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_longer_struct, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_reconnection_that_nobody_answers, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(a_port_that_changes, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(datagrams_of_a_port_that_changes, setup,
 						party_teardown),
 		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup,
 						party_teardown),
