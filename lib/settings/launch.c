@@ -9,27 +9,44 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/ipaddr.h"
 #include "lib/base/text.h"
 #include "lib/settings/launch.h"
 
 /* ------------------------------------------------------------- tables --- */
 
-/* Variables joined by dots; "?" marks one that may be absent. */
+/*
+ * Variables joined by dots.  "?" marks one that may be absent, and "@" a host: one that every host
+ * has, such as 127.0.0.1, stands for the name of this one.
+ */
 struct job_id {
 	const char *part[3];
-	bool shared;		/* all runs within an allocation have it */
+	const char *shared;	/* which other runs have it; NULL: none */
+	const char *single;	/* counts only where this number of nodes is 1; NULL: everywhere */
+	bool batch;		/* the id of the allocation belongs to it, too */
 };
 
 #define ID(...) { .part = { __VA_ARGS__ } }
-#define SHARED_ID(...) { .part = { __VA_ARGS__ }, .shared = true }
+#define SHARED_ID(...) { .part = { __VA_ARGS__ }, \
+	.shared = "all runs within an allocation, which meet each other" }
+
+/*
+ * Where all ranks of PyTorch connect to: no two runs listen there at once, but one may follow
+ * another.
+ */
+#define MASTER_ID(nodes, count) { .part = { "@MASTER_ADDR", "MASTER_PORT", count }, \
+	.shared = "all runs with that master, which find each other's messages", \
+	.single = nodes, .batch = true }
 
 struct launcher {
 	const char *name;
@@ -48,7 +65,10 @@ struct launcher {
  */
 static const struct launcher launchers[] = {
 	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", .needs = "LOCAL_RANK",
-	  .job = { ID("TORCHELASTIC_RUN_ID") } },
+	  .job = { ID("TORCHELASTIC_RUN_ID"),
+		   /* Each node counts for itself, and those where nothing failed count less. */
+		   MASTER_ID("GROUP_WORLD_SIZE", "TORCHELASTIC_RESTART_COUNT"),
+		   MASTER_ID(NULL, NULL) } },
 	{ "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
 	  "OMPI_COMM_WORLD_LOCAL_RANK",
 	  .job = { ID("PMIX_NAMESPACE", "?OMPI_MCA_orte_precondition_transports") } },
@@ -67,7 +87,8 @@ static const struct launcher launchers[] = {
 	{ "MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
 	  .local = "MV2_COMM_WORLD_LOCAL_RANK" },
 	{ "PMIx", "PMIX_RANK", .job = { ID("PMIX_NAMESPACE") } },
-	{ "PyTorch", "RANK", "WORLD_SIZE", .needs = "WORLD_SIZE" },
+	{ "PyTorch", "RANK", "WORLD_SIZE", .needs = "WORLD_SIZE",
+	  .job = { MASTER_ID(NULL, NULL) } },
 	{ "Kubernetes", "JOB_COMPLETION_INDEX", .alone = true },
 };
 
@@ -142,7 +163,7 @@ struct reading {
 	const struct beest_options *options;
 	const struct launcher *launcher;	/* NULL: none is present */
 	char rank[ORIGIN_SIZE], size[ORIGIN_SIZE], local[ORIGIN_SIZE], job[ORIGIN_SIZE];
-	char caution[256];		/* about the job id, or "" */
+	char caution[320];		/* about the job id, or "" */
 };
 
 /* "HARTEBEEST_NID", "job.rank in FILE", "job.rank in argument" */
@@ -377,37 +398,103 @@ static void say_hidden(struct beest_launch *launch)
 
 #define SAFE "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._:@+-"
 
-/* Hashes an id that does not fit a key; the hash is the same on every node. */
-static bool read_job_id(struct reading *reading, const struct job_id *id)
+static bool is_every_host(const char *name)
 {
-	char *job = reading->launch->job;
-	struct beest_text text, origin;
-	uint64_t hash = BEEST_HASH_FNV;
-	const char *part, *value;
+	static const char local[] = "localhost";
+	size_t length = sizeof(local) - 1;
+	struct beest_ipaddr ip;
+
+	if (!strncasecmp(name, local, length) && (!name[length] || name[length] == '.'))
+		return true;
+
+	return beest_ipaddr_parse(name, &ip) == 0 && beest_ipaddr_nobody(&ip);
+}
+
+static const char *part_name(const char *part)
+{
+	return part + (*part == '?' || *part == '@');
+}
+
+/* NULL: it is absent. */
+static const char *part_value(const char *part, char host[HOST_NAME_MAX + 1])
+{
+	const char *value = id_variable(part_name(part));
+
+	if (!value || *part != '@' || !is_every_host(value) ||
+	    gethostname(host, HOST_NAME_MAX + 1) < 0)
+		return value;
+
+	return host;
+}
+
+static bool id_is_set(const struct job_id *id)
+{
+	const char *nodes = variable(id->single);
 	size_t i;
 
-	beest_text_start(&text, job, sizeof(reading->launch->job));
-	beest_text_start(&origin, reading->job, sizeof(reading->job));
-	for (i = 0; i < BEEST_COUNT(id->part) && id->part[i]; i++) {
-		part = id->part[i] + (*id->part[i] == '?');
-		value = id_variable(part);
-		if (!value && part == id->part[i])
+	if (id->single && (!nodes || strcmp(nodes, "1") != 0))
+		return false;
+	for (i = 0; i < BEEST_COUNT(id->part) && id->part[i]; i++)
+		if (*id->part[i] != '?' && !id_variable(part_name(id->part[i])))
 			return false;
+
+	return i > 0;
+}
+
+/* The first one that is set; NULL: none is. */
+static const struct job_id *id_find(const struct job_id *ids, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (id_is_set(&ids[i]))
+			return &ids[i];
+
+	return NULL;
+}
+
+/* A job id as it is put together, and where its parts came from. */
+struct composed {
+	struct beest_text text, origin;
+	uint64_t hash;
+};
+
+static void id_add(const struct job_id *id, struct composed *composed)
+{
+	char host[HOST_NAME_MAX + 1];
+	const char *value, *dot;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(id->part) && id->part[i]; i++) {
+		value = part_value(id->part[i], host);
 		if (!value)
 			continue;
-		hash = beest_hash_fnv(hash, ".", i > 0);
-		hash = beest_hash_fnv(hash, value, strlen(value));
-		beest_text_add(&text, "%s%s", i ? "." : "", value);
-		beest_text_add(&origin, "%s%s", i ? "." : "", part);
+		dot = composed->origin.used ? "." : "";
+		composed->hash = beest_hash_fnv(composed->hash, dot, strlen(dot));
+		composed->hash = beest_hash_fnv(composed->hash, value, strlen(value));
+		beest_text_add(&composed->text, "%s%s", dot, value);
+		beest_text_add(&composed->origin, "%s%s", dot, part_name(id->part[i]));
 	}
+}
 
-	if (text.full || strspn(job, SAFE) != text.used)
-		snprintf(job, sizeof(reading->launch->job), "fnv1a-%016" PRIx64, hash);
-	if (i > 0 && id->shared)
+/* Hashes an id that does not fit a key; the hash is the same on every node.  @batch may be NULL. */
+static void take_job_id(struct reading *reading, const struct job_id *id,
+			const struct job_id *batch)
+{
+	char *job = reading->launch->job;
+	struct composed composed = { .hash = BEEST_HASH_FNV };
+
+	beest_text_start(&composed.text, job, sizeof(reading->launch->job));
+	beest_text_start(&composed.origin, reading->job, sizeof(reading->job));
+	id_add(id, &composed);
+	if (batch)
+		id_add(batch, &composed);
+
+	if (composed.text.full || strspn(job, SAFE) != composed.text.used)
+		snprintf(job, sizeof(reading->launch->job), "fnv1a-%016" PRIx64, composed.hash);
+	if (id->shared)
 		snprintf(reading->caution, sizeof(reading->caution), "job id %s (%.60s) is that of "
-			 "all runs within an allocation, which meet each other: give each run a "
-			 "HARTEBEEST_JOB", job, reading->job);
-	return i > 0;
+			 "%s: give each run a HARTEBEEST_JOB", job, reading->job, id->shared);
 }
 
 /* Refuses bytes that no Memcached key can have, and "/", which separates the parts of a key. */
@@ -430,8 +517,8 @@ static int check_job(const char *job)
 static int read_job(struct reading *reading)
 {
 	const struct launcher *launcher = reading->launcher;
+	const struct job_id *id = NULL, *batch = id_find(batch_jobs, BEEST_COUNT(batch_jobs));
 	const char *job = reading->options->job;
-	size_t i;
 	int ret;
 
 	if (job) {
@@ -443,12 +530,12 @@ static int read_job(struct reading *reading)
 		return 0;
 	}
 
-	for (i = 0; launcher && i < BEEST_COUNT(launcher->job); i++)
-		if (read_job_id(reading, &launcher->job[i]))
-			return 0;
-	for (i = 0; i < BEEST_COUNT(batch_jobs); i++)
-		if (read_job_id(reading, &batch_jobs[i]))
-			return 0;
+	if (launcher)
+		id = id_find(launcher->job, BEEST_COUNT(launcher->job));
+	if (id || batch) {
+		take_job_id(reading, id ? id : batch, id && id->batch ? batch : NULL);
+		return 0;
+	}
 	strcpy(reading->launch->job, BEEST_JOB_NONE);
 	reading->job[0] = '\0';
 	strcpy(reading->caution, "no job id is known, and runs without one meet each "

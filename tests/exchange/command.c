@@ -845,6 +845,50 @@ static void until_keys_say(const char *text)
 	while (!strstr(talk.out, text));
 }
 
+/* Sets the variables of torchrun, which gives all runs the same id unless it is told one. */
+static void enter_torchrun(const char *port, const char *rank)
+{
+	unsetenv("HARTEBEEST_JOB");
+	setenv("RANK", rank, 1);
+	setenv("LOCAL_RANK", rank, 1);
+	setenv("WORLD_SIZE", "2", 1);
+	setenv("MASTER_ADDR", "127.0.0.1", 1);
+	setenv("MASTER_PORT", port, 1);
+	setenv("TORCHELASTIC_RUN_ID", "none", 1);
+}
+
+static int leave_torchrun(void **state)
+{
+	static const char *const names[] = {
+		"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+		"TORCHELASTIC_RUN_ID",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(names); i++)
+		unsetenv(names[i]);
+	return 0;
+}
+
+/* Rank 1 of one run does not take the message of rank 0 of the other. */
+static void two_runs_of_torchrun_at_once(void **state)
+{
+	(void)state;
+	enter_torchrun("29500", "0");
+	assert_int_equal(RUN("msg", "push", "address", "one"), 0);
+	enter_torchrun("29501", "1");
+	assert_int_equal(LOOK("address", "-t", "0"), 3);
+	enter_torchrun("29501", "0");
+	assert_int_equal(RUN("msg", "push", "address", "two"), 0);
+	enter_torchrun("29500", "1");
+	assert_int_equal(LOOK("address", "-t", "0"), 0);
+	assert_string_equal(talk.out, "one");
+	enter_torchrun("29501", "1");
+	assert_int_equal(LOOK("address", "-t", "0"), 0);
+	assert_string_equal(talk.out, "two");
+}
+
 static void keys_of_the_living_and_the_dead(void **state)
 {
 	(void)state;
@@ -1545,6 +1589,8 @@ int main(int argc, char **argv)
 		ALONE(wrong_ways_to_run),
 		BESIDE(messages),
 		BESIDE(messages_with_a_life),
+		cmocka_unit_test_setup_teardown(two_runs_of_torchrun_at_once, setup_server,
+						leave_torchrun),
 		BESIDE(a_message_too_large),
 		BESIDE(servers_that_are_not_there),
 		BESIDE(wrong_ways_to_talk),

@@ -32,14 +32,15 @@ extern char **environ;
 
 /* Prefixes of variables: of the library, of the launchers that it knows, and of the language. */
 static const char *const prefixes[] = {
-	"HARTEBEEST_", "LC_", "COBALT_", "FLUX_", "JSM_", "LSB_", "MV2_", "OMPI_", "PALS_",
-	"PBS_", "PMI_", "PMIX_", "SGE_", "SLURM", "TORCHELASTIC_",
+	"HARTEBEEST_", "LC_", "COBALT_", "FLUX_", "JSM_", "LSB_", "MV2_",
+	"OMPI_", "PALS_", "PBS_", "PMI_", "PMIX_", "SGE_", "SLURM", "TORCHELASTIC_",
 };
 
 static const char *const names[] = {
-	"JOB_COMPLETION_INDEX", "JOB_ID", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MPI_LOCALRANKID",
-	"NSLOTS", "RANK", "WORLD_SIZE", "IBV_FORK_SAFE", "INVOCATION_ID", "LANG", "LANGUAGE",
-	"MEMCACHED_PORT_FILENAME", "NO_COLOR", "RDMAV_FORK_SAFE", "XDG_RUNTIME_DIR",
+	"GROUP_WORLD_SIZE", "JOB_COMPLETION_INDEX", "JOB_ID", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+	"MASTER_ADDR", "MASTER_PORT", "MPI_LOCALRANKID", "NSLOTS", "RANK", "WORLD_SIZE",
+	"IBV_FORK_SAFE", "INVOCATION_ID", "LANG", "LANGUAGE", "MEMCACHED_PORT_FILENAME",
+	"NO_COLOR", "RDMAV_FORK_SAFE", "XDG_RUNTIME_DIR",
 };
 
 static bool is_left_over(const char *variable)

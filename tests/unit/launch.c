@@ -488,6 +488,8 @@ static void batch_jobs_are_known(void **state)
 #define MPICH "PMI_RANK=1 PMI_SIZE=2 "
 #define NONE "no job id is known, and runs without one meet each other: give each run a " \
 	"HARTEBEEST_JOB"
+#define MASTERED(job, variables) "job id " job " (" variables ") is that of all runs with that " \
+	"master, which find each other's messages: give each run a HARTEBEEST_JOB"
 #define SHARED(job, variable) "job id " job " (" variable ") is that of all runs within an " \
 	"allocation, which meet each other: give each run a HARTEBEEST_JOB"
 
@@ -499,6 +501,21 @@ static const struct id_row {
 	{ TORCH "TORCHELASTIC_RUN_ID=None", "None", "" },
 	{ TORCH "TORCHELASTIC_RUN_ID=none PBS_JOBID=3.x", "3.x", SHARED("3.x", "PBS_JOBID") },
 	{ TORCH "TORCHELASTIC_RUN_ID=none HARTEBEEST_JOB=mine", "mine", "" },
+	{ TORCH "TORCHELASTIC_RUN_ID=none MASTER_ADDR=cn08.x MASTER_PORT=29500", "cn08.x.29500",
+	  MASTERED("cn08.x.29500", "MASTER_ADDR.MASTER_PORT") },
+	{ TORCH "TORCHELASTIC_RUN_ID=none MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 "
+	  "GROUP_WORLD_SIZE=1 TORCHELASTIC_RESTART_COUNT=2", "here.29500.2",
+	  MASTERED("here.29500.2", "MASTER_ADDR.MASTER_PORT.TORCHELASTIC_RESTART_COUNT") },
+	{ TORCH "TORCHELASTIC_RUN_ID=none MASTER_ADDR=cn08 MASTER_PORT=29500 SLURM_JOB_ID=4711",
+	  "cn08.29500.4711",
+	  MASTERED("cn08.29500.4711", "MASTER_ADDR.MASTER_PORT.SLURM_JOB_ID") },
+	{ TORCH "TORCHELASTIC_RUN_ID=none MASTER_ADDR=a_name_of_a_host_that_is_longer_than_what_a_"
+	  "key_has_room_for.example.org MASTER_PORT=29500", "fnv1a-fb2ab40c2d0a0646",
+	  MASTERED("fnv1a-fb2ab40c2d0a0646", "MASTER_ADDR.MASTER_PORT") },
+	{ "RANK=1 WORLD_SIZE=2 MASTER_ADDR=fd00::1 MASTER_PORT=29500", "fd00::1.29500",
+	  MASTERED("fd00::1.29500", "MASTER_ADDR.MASTER_PORT") },
+	{ MPICH "MASTER_ADDR=cn08 MASTER_PORT=29500", "-", NONE },
+	{ "MASTER_ADDR=cn08 MASTER_PORT=29500", "-", "" },
 	{ MPICH, "-", NONE },
 	{ MPICH "SLURM_JOB_ID=4711", "4711", SHARED("4711", "SLURM_JOB_ID") },
 	{ "JOB_COMPLETION_INDEX=1", "-", NONE },
@@ -520,6 +537,95 @@ static const struct id_row {
 	  "OMPI_MCA_orte_precondition_transports=0123456789abcdef-fedcba9876543210",
 	  "182865.0123456789abcdef-fedcba9876543210", "" },
 };
+
+static const char *host = "here";	/* the name of this one */
+
+/* Replaces libc's. */
+int gethostname(char *name, size_t size)
+{
+	snprintf(name, size, "%s", host);
+	return 0;
+}
+
+/* Two processes on one Memcached server: are they of one run? */
+static const struct beside_row {
+	const char *one, *other;	/* its host, and its variables */
+	bool same;
+} beside_rows[] = {
+#define NODES(count, restarts) "GROUP_WORLD_SIZE=" #count " TORCHELASTIC_RESTART_COUNT=" #restarts
+#define RANK0 " RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "
+#define RANK1 " RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 TORCHELASTIC_RUN_ID=none "
+#define MASTER(address, port) "MASTER_ADDR=" address " MASTER_PORT=" #port " "
+	/* two jobs with torchrun's own run id, at once */
+	{ "a" RANK0 MASTER("a", 29500), "a" RANK1 MASTER("a", 29501), false },
+	{ "a" RANK0 MASTER("a", 29500), "b" RANK1 MASTER("b", 29500), false },
+	{ "a" RANK0 MASTER("127.0.0.1", 29500), "b" RANK1 MASTER("127.0.0.1", 29500), false },
+	{ "a" RANK0 MASTER("localhost", 29500), "b" RANK1 MASTER("localhost", 29500), false },
+	{ "a" RANK0 MASTER("::1", 29500), "b" RANK1 MASTER("::1", 29500), false },
+	{ "a" RANK0 MASTER("a", 29500) "TORCHELASTIC_RUN_ID=x",
+	  "a" RANK1 MASTER("a", 29500) "TORCHELASTIC_RUN_ID=y", false },
+	/* one job, on a node and on two */
+	{ "a" RANK0 MASTER("127.0.0.1", 29500), "a" RANK1 MASTER("127.0.0.1", 29500), true },
+	{ "a" RANK0 MASTER("a.x.org", 29500), "b" RANK1 MASTER("a.x.org", 29500), true },
+	{ "a" RANK0 MASTER("10.0.0.1", 29500), "b" RANK1 MASTER("10.0.0.1", 29500), true },
+	{ "a" RANK0 MASTER("a", 29500) "SLURM_JOB_ID=7",
+	  "b" RANK1 MASTER("a", 29500) "SLURM_JOB_ID=7", true },
+	{ "a" RANK0 MASTER("a", 29500) "TORCHELASTIC_RUN_ID=x",
+	  "b" RANK1 MASTER("b", 29501) "TORCHELASTIC_RUN_ID=x", true },
+	/* its next attempt: only on a single node do all ranks have the same count */
+	{ "a" RANK0 MASTER("a", 29500) NODES(1, 0), "a" RANK1 MASTER("a", 29500) NODES(1, 1),
+	  false },
+	{ "a" RANK0 MASTER("a", 29500) NODES(1, 1), "a" RANK1 MASTER("a", 29500) NODES(1, 1),
+	  true },
+	{ "a" RANK0 MASTER("a", 29500) NODES(2, 1), "b" RANK1 MASTER("a", 29500) NODES(2, 0),
+	  true },
+	/* another allocation, where the same master follows */
+	{ "a" RANK0 MASTER("a", 29500) "SLURM_JOB_ID=7",
+	  "a" RANK1 MASTER("a", 29500) "SLURM_JOB_ID=8", false },
+	/* variables by hand; and Kubeflow, where only the master itself calls itself localhost */
+	{ "a RANK=0 WORLD_SIZE=2 " MASTER("a", 1), "b RANK=1 WORLD_SIZE=2 " MASTER("a", 2),
+	  false },
+	{ "a RANK=0 WORLD_SIZE=2 " MASTER("a", 1), "b RANK=1 WORLD_SIZE=2 " MASTER("a", 1), true },
+	{ "j-master-0 RANK=0 WORLD_SIZE=2 " MASTER("localhost", 1),
+	  "j-worker-0 RANK=1 WORLD_SIZE=2 " MASTER("j-master-0", 1), true },
+	/* DeepSpeed's launcher */
+	{ "a RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 " MASTER("10.0.0.1", 1),
+	  "b RANK=1 WORLD_SIZE=2 LOCAL_RANK=0 " MASTER("10.0.0.1", 1), true },
+	/* an own id wins; half of an address is none */
+	{ "a" RANK0 MASTER("a", 1) "HARTEBEEST_JOB=j", "b" RANK1 MASTER("b", 2) "HARTEBEEST_JOB=j",
+	  true },
+	{ "a" RANK0 "MASTER_PORT=1", "a" RANK1 "MASTER_PORT=2", true },
+	{ "a" RANK0 "MASTER_ADDR=a", "a" RANK1 "MASTER_ADDR=b", true },
+};
+
+static void job_beside(const char *row, char job[BEEST_JOB_MAX + 1])
+{
+	struct beest_launch launch;
+	char name[32];
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(row, " "), row);
+	host = name;
+	surroundings_clear();
+	set_all(row + strlen(name) + 1);
+	assert_int_equal(read_with(&launch, NULL), 0);
+	snprintf(job, BEEST_JOB_MAX + 1, "%s", launch.job);
+	beest_launch_free(&launch);
+	host = "here";
+}
+
+static void two_runs_beside_each_other(void **state)
+{
+	char one[BEEST_JOB_MAX + 1], other[BEEST_JOB_MAX + 1];
+	const struct beside_row *row;
+
+	(void)state;
+	for (row = beside_rows; row < beside_rows + BEEST_COUNT(beside_rows); row++) {
+		job_beside(row->one, one);
+		job_beside(row->other, other);
+		if (!strcmp(one, other) != row->same)
+			fail_msg("%s: job %s\n%s: job %s", row->one, one, row->other, other);
+	}
+}
 
 static void what_is_no_id_of_a_run(void **state)
 {
@@ -717,6 +823,7 @@ int main(void)
 		TEST(a_malformed_list_is_named),
 		TEST(batch_jobs_are_known),
 		TEST(what_is_no_id_of_a_run),
+		TEST(two_runs_beside_each_other),
 		TEST(what_ends_a_sentence),
 		TEST(the_only_rank_of_several),
 		TEST(unsafe_jobs_are_hashed),

@@ -12,6 +12,8 @@
  *	options		arguments of hartebeest_open()
  *	calls		in their order, by the names of the table below; a name may be followed by
  *			a blank and its argument.  Each has an array of texts that it says.
+ *	beside		variables that a process of another run has otherwise: its job is another
+ *	peer		variables that another rank of the same run has otherwise: so is its job
  *	fails		the errno of the last call of the library; without it, none fails
  *	never		a text that no call says
  */
@@ -67,12 +69,27 @@ static const char *item(struct json_object *array, size_t i)
 	return json_object_get_string(json_object_array_get_idx(array, i));
 }
 
+static void variables_set(struct json_object *variables)
+{
+	char variable[256];
+	size_t i;
+
+	for (i = 0; i < count(variables); i++) {
+		snprintf(variable, sizeof(variable), "%s", item(variables, i));
+		if (!strchr(variable, '='))
+			report_is_wrong("a variable without a value", variable);
+		if (strstr(variable, "=127.0.0.1:"))
+			surroundings_need_loopback();
+		*strchr(variable, '=') = '\0';
+		setenv(variable, variable + strlen(variable) + 1, 1);
+	}
+}
+
 /* Makes this process one of the report's. */
 static void enter(struct json_object *report)
 {
 	struct json_object *machine = member(report, "machine");
-	struct json_object *environment = member(report, "environment");
-	char lines[8192] = "", variable[256];
+	char lines[8192] = "";
 	size_t i;
 
 	for (i = 0; i < count(machine); i++) {
@@ -81,15 +98,7 @@ static void enter(struct json_object *report)
 	}
 	fake_world(lines);
 	surroundings_clear();
-	for (i = 0; i < count(environment); i++) {
-		snprintf(variable, sizeof(variable), "%s", item(environment, i));
-		if (!strchr(variable, '='))
-			report_is_wrong("a variable without a value", variable);
-		if (strstr(variable, "=127.0.0.1:"))
-			surroundings_need_loopback();
-		*strchr(variable, '=') = '\0';
-		setenv(variable, variable + strlen(variable) + 1, 1);
-	}
+	variables_set(member(report, "environment"));
 }
 
 /* ---------------------------------------------------------------------- calls --- */
@@ -264,6 +273,22 @@ static void ask_commands(struct json_object *report)
 			says(report, run_command(report, words), texts);
 }
 
+/* Compares the job of a process that has these variables otherwise. */
+static void compare_jobs(struct json_object *report, const char *name, const char *job)
+{
+	static const char *const options[] = { "log.level=none", NULL };
+	struct hartebeest_context *other = NULL;
+
+	if (!member(report, name))
+		return;
+	enter(report);
+	variables_set(member(report, name));
+	assert_int_equal(hartebeest_open(&other, options), 0);
+	if (!strcmp(other->launch.job, job) != !strcmp(name, "peer"))
+		fail_msg("job %s, %s: %s", job, name, other->launch.job);
+	assert_int_equal(hartebeest_close(other), 0);
+}
+
 static void test_report(void **state)
 {
 	struct json_object *report = *state, *given = member(report, "options");
@@ -281,6 +306,8 @@ static void test_report(void **state)
 		says(report, hartebeest_error(), member(member(report, "calls"), "open"));
 	else
 		ret = make_calls(report, hb);
+	compare_jobs(report, "beside", hb ? hb->launch.job : "");
+	compare_jobs(report, "peer", hb ? hb->launch.job : "");
 	assert_int_equal(ret, fails ? -fake_world_errno(fails) : 0);
 	assert_int_equal(hartebeest_close(hb), 0);
 	assert_int_equal(fake_verbs.open, 0);
@@ -305,7 +332,8 @@ static struct json_object *report_read(const char *path)
 static void check_members(struct json_object *report, const char *path)
 {
 	static const char *const known[] = { "report", "comment", "machine", "environment",
-					     "options", "calls", "fails", "never" };
+					     "options", "calls", "beside", "peer", "fails",
+					     "never" };
 	size_t i;
 
 	if (!report || !string(report, "report") || !member(report, "calls"))
