@@ -55,7 +55,7 @@ struct launcher {
 	const char *local;	/* the rank within the node; may be NULL */
 	const char *needs;	/* must be set, too; may be NULL */
 	bool alone;		/* a rank without a size is no error: the job may have no size */
-	struct job_id job[3];
+	struct job_id job[4];
 };
 
 /*
@@ -73,7 +73,8 @@ static const struct launcher launchers[] = {
 	  "OMPI_COMM_WORLD_LOCAL_RANK",
 	  .job = { ID("PMIX_NAMESPACE", "?OMPI_MCA_orte_precondition_transports") } },
 	{ "PMI", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
-	  .job = { ID("PMI_JOBID"), ID("PALS_APID"), ID("FLUX_JOB_ID") } },
+	  .job = { ID("PMI_JOBID"), ID("PALS_APID"), ID("FLUX_JOB_ID"),
+		   ID("I_MPI_HYDRA_UUID") } },
 	{ "JSM", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK",
 	  .job = { ID("PMIX_NAMESPACE"),
 		   SHARED_ID("LSB_JOBID", "?LSB_JOBINDEX") } },
@@ -84,8 +85,9 @@ static const struct launcher launchers[] = {
 	{ "Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
 	  .needs = "SLURM_STEP_ID",
 	  .job = { ID("SLURM_JOB_ID", "SLURM_STEP_ID", "?SLURM_RESTART_COUNT") } },
-	{ "MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
-	  .local = "MV2_COMM_WORLD_LOCAL_RANK" },
+	{ "MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
+	  /* host and process id of mpirun_rsh */
+	  .job = { ID("@MPISPAWN_MPIRUN_HOST", "MPISPAWN_MPIRUN_ID") } },
 	{ "PMIx", "PMIX_RANK", .job = { ID("PMIX_NAMESPACE") } },
 	{ "PyTorch", "RANK", "WORLD_SIZE", .needs = "WORLD_SIZE",
 	  .job = { MASTER_ID(NULL, NULL) } },

@@ -32,7 +32,7 @@ extern char **environ;
 
 /* Prefixes of variables: of the library, of the launchers that it knows, and of the language. */
 static const char *const prefixes[] = {
-	"HARTEBEEST_", "LC_", "COBALT_", "FLUX_", "JSM_", "LSB_", "MV2_",
+	"HARTEBEEST_", "LC_", "COBALT_", "FLUX_", "I_MPI_", "JSM_", "LSB_", "MPISPAWN_", "MV2_",
 	"OMPI_", "PALS_", "PBS_", "PMI_", "PMIX_", "SGE_", "SLURM", "TORCHELASTIC_",
 };
 
