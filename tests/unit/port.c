@@ -245,6 +245,42 @@ static void a_connection_asks_no_state(void **state)
 	assert_string_equal(calls, "poll ibv_modify_qp ");
 }
 
+/* Where a record tells the peer, LID and MTU are asked for once, and a RoCE GID is read once. */
+static void what_a_published_connection_asks(void **state)
+{
+	static const struct {
+		bool infiniband;
+		int type;
+		const char *peer, *calls;
+	} rows[] = {
+		{ false, IBV_QPT_RC, "10.0.0.2",
+		  "ibv_query_port ibv_query_gid_ex ibv_modify_qp ibv_modify_qp " },
+		{ true, IBV_QPT_RC, "fe80::9", "ibv_query_port ibv_modify_qp ibv_modify_qp " },
+		{ true, IBV_QPT_UD, "fe80::9",
+		  "ibv_query_port ibv_modify_qp ibv_modify_qp ibv_create_ah " },
+	};
+	struct beest_qp *qp;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		setup(NULL);
+		if (rows[i].infiniband)
+			fake_verbs_infiniband();
+		fake_verbs.hook = note_call;
+		open_with(NULL, NULL);
+		assert_int_equal(qp_make(hb, "qp", "pd", rows[i].type, "cq", "cq", NULL), 0);
+		assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
+		qp = find_qp("qp");
+		strcpy(qp->key, "near");
+		count(true);
+		assert_int_equal(connect_to(qp, rows[i].peer), 0);
+		count(false);
+		assert_string_equal(calls, rows[i].calls);
+		assert_int_equal(teardown(state), 0);
+		hb = NULL;
+	}
+}
+
 /* -------------------------------------------------------- choosing again --- */
 
 static void an_event_of_the_port(void **state)
@@ -539,6 +575,7 @@ int main(void)
 		TEST(the_same_on_infiniband),
 		TEST(partitions_of_all_transports),
 		TEST(a_connection_asks_no_state),
+		TEST(what_a_published_connection_asks),
 		TEST(an_event_of_the_port),
 		TEST(an_event_of_another_port),
 		TEST(a_better_address_comes),
