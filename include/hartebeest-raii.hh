@@ -10,9 +10,9 @@
  *
  * Failures are exceptions of class error: what() is the sentence of hartebeest_error(),
  * number() the positive errno, which code() holds, too.  A method that takes a deadline
- * returns true; with HARTEBEEST_ONCE it returns false if what it looks for is not there
- * yet (-EAGAIN), but throws if a server fails.  Destructors throw nothing: a failure in
- * one is only logged.
+ * returns true; with HARTEBEEST_ONCE it returns false after -EAGAIN: call again, since what it
+ * looks for is not there yet, or its server does not answer (hartebeest_error()).
+ * Destructors throw nothing: a failure in one is only logged.
  *
  * A value that was moved from may only be assigned to or destroyed.  Threads: as in C;
  * one value belongs to one thread at a time.

@@ -65,10 +65,12 @@
  * returns the server's errno only if the failure lasts that long.  A server that does not
  * answer may hold the call up for a quarter of a second longer: the last look gets that time.
  *
- * With HARTEBEEST_ONCE nothing is retried.  -EAGAIN means that the server answered, but
- * what the call looked for is not there yet.  A failing server's own errno is returned,
- * such as -ECONNREFUSED or -EHOSTDOWN; a program that polls may call again after that,
- * too.  No failure of such a call is logged.  Any other negative deadline is -EINVAL.
+ * With HARTEBEEST_ONCE nothing is retried, and -EAGAIN means: call again.  It stands for
+ * all that a call with a deadline would go on waiting for: what the call looked for is not
+ * there, its record cannot be read, or its server does not answer or refuses connections,
+ * as one that is started late.  The sentence gives the cause; how long to try is up to the
+ * program.  Any other errno is final.  No failure of such a call is logged.  Any other
+ * negative deadline is -EINVAL.
  *
  * hartebeest_cancel() ends any wait with -ECANCELED.  The library cannot end one wait: on
  * RoCE, the transition to RTR, in which the kernel may look for the peer's address for a
@@ -77,7 +79,7 @@
  * Every function that reads a peer's record may also return -EBADMSG (the value under the
  * key is not a record), -EPROTONOSUPPORT (a record of another version), -ENOKEY (it is
  * sealed, and this process has no secret) and -EKEYREJECTED (it is not sealed, or with
- * another secret).
+ * another secret), though not with HARTEBEEST_ONCE.
  *
  * Names of objects have 1 to 255 bytes without control characters.  Each kind has a name
  * space of its own in each context.  Keys, under which a process publishes, are printable
@@ -1406,7 +1408,7 @@ struct hartebeest_message {
 	/* out */
 	size_t length;		/* full length in bytes */
 	int32_t arrived;	/* 1 once it has; it is not asked for again */
-	int32_t result;		/* 0, -EMSGSIZE (room is too small), -EAGAIN (absent) */
+	int32_t result;		/* 0, -EMSGSIZE (room is too small), -EAGAIN (not yet) */
 };
 
 /** hartebeest_message_init() - set size, and every other field to zero */
@@ -1439,7 +1441,8 @@ int hartebeest_msgs_wait(struct hartebeest_context *hb, struct hartebeest_messag
 /**
  * hartebeest_msg_delete() - remove a message
  *
- * Returns 0, or -ENOENT if there is no such message.  Since: 0.1
+ * Returns 0, or -ENOENT if there is no such message: after -EAGAIN (HARTEBEEST_ONCE), the call
+ * before may have deleted it.  Since: 0.1
  */
 int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_t deadline);
 
@@ -1455,7 +1458,7 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * -ENETDOWN (of the device: see hartebeest_event_get()), -ESTALE (this or another rank was
  * started again after the context's first barrier), -ESHUTDOWN or -ECONNABORTED (a rank has
  * left or failed), or -ETIMEDOUT; its sentence names the missing ranks.  So does the sentence
- * of -EAGAIN (HARTEBEEST_ONCE) for jobs of up to 32 ranks, which may cost one more look.
+ * of -EAGAIN (HARTEBEEST_ONCE) for jobs of up to 128 ranks, which may cost one more look.
  *
  * Since: 0.1
  */

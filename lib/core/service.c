@@ -593,7 +593,7 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 		ret = 0;
 	}
 	beest_home_end(&a.home);
-	if (ret == -ETIMEDOUT || ret == -EAGAIN)
+	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !a.wait.failing)
 		return beest_fail(-ret, "no client has asked for service '%s'%s%s", name,
 				  *a.full ? "; " : "", a.full);
 

@@ -450,6 +450,8 @@ static int meeting_expired(struct meeting *m)
 	const struct beest_limit *limit = m->call->limit;
 	int ret = lacking_read(m, SIZE_MAX);
 
+	if (limit->once && beest_kv_transient(ret))
+		return -EAGAIN;
 	if (ret < 0)
 		return ret;
 	if (missing.tally == &m->pass && beest_tally_is_complete(&m->pass))
@@ -490,7 +492,7 @@ int beest_meeting_run(struct beest_meeting *call)
 	ret = meeting_start(&m);
 	if (ret == 0)
 		ret = beest_wait_run(call->registry, &m.wait);
-	if (ret == -ETIMEDOUT || ret == -EAGAIN)
+	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !m.wait.failing)
 		ret = meeting_expired(&m);
 	meeting_finish(&m, ret);
 

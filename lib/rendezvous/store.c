@@ -22,9 +22,11 @@
 static int ask_fail(const struct beest_look_extra *last, const char *purpose,
 		    const struct beest_limit *limit, int ret)
 {
-	return beest_fail(-ret, "%s%s; %s: key %s", beest_kv_transient(ret) ?
-			  BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(), purpose,
-			  last->write.key);
+	bool passes = beest_kv_transient(ret);
+
+	return beest_fail(limit->once && passes ? EAGAIN : -ret, "%s%s; %s: key %s",
+			  passes ? BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(),
+			  purpose, last->write.key);
 }
 
 /* Repeats writes, the last with an answer, while that may help. */

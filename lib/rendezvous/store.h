@@ -17,7 +17,8 @@ int beest_store_publish(struct beest_registry *registry,
 
 /*
  * Takes looks with these @extras until the last one, which is answered, is done: its result, or the
- * failure of its server, with @purpose and the key in the sentence.
+ * failure of its server, with @purpose and the key in the sentence: -EAGAIN if that may pass and
+ * the limit is one look.
  */
 int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *extras,
 		    size_t count, const char *purpose, const struct beest_limit *limit);

@@ -804,7 +804,8 @@ static int wait_look(struct waiting *w)
 
 /* ------------------------------------------------------------- what did not come --- */
 
-int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
+/* Returns the error of this record alone, as a wait with a deadline ends with it. */
+static int get_say(struct beest_registry *registry, const struct beest_wait *wait,
 		   const struct beest_wait_get *get, char *text, size_t size)
 {
 	const char *noun = noun_of(get);
@@ -833,6 +834,14 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 
 	return get->seen < 0 ? get->seen :
 	       -beest_limit_errno(wait->limit);
+}
+
+int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
+		   const struct beest_wait_get *get, char *text, size_t size)
+{
+	int ret = get_say(registry, wait, get, text, size);
+
+	return wait->limit->once ? -EAGAIN : ret;
 }
 
 /* The failure of a server that a missing record needs; it explains everything else. */
@@ -943,7 +952,7 @@ static int missing_fail(struct waiting *w, const struct beest_limit *limit)
 			get = &wait->gets[i];
 			if (get->got || class != (get->seen < 0 ? 2 : get->seen))
 				continue;
-			failed = beest_wait_say(w->registry, wait, get, why, sizeof(why));
+			failed = get_say(w->registry, wait, get, why, sizeof(why));
 			ret = first ? ret : failed;
 			first = first ? first : get;
 			if (missing++ < NAMED_MAX)
@@ -958,11 +967,15 @@ static int missing_fail(struct waiting *w, const struct beest_limit *limit)
 			  first ? "" : wanted, hints->buffer);
 }
 
+/* A wait of one look ends where one with a deadline goes on: whatever the cause, it may pass. */
 static int wait_expired(struct waiting *w)
 {
-	w->wait->expired = true;
+	int ret = missing_fail(w, w->limit);
 
-	return missing_fail(w, w->limit);
+	w->wait->expired = true;
+	w->wait->failing = beest_kv_transient(ret);
+
+	return w->limit->once ? -EAGAIN : ret;
 }
 
 static void missing_tell(struct waiting *w)

@@ -94,22 +94,24 @@ struct beest_wait {
 
 	/* Kept by the wait. */
 	uint64_t since;			/* the number of the last request before the wait */
-	bool failing;			/* a needed server failed at the last look */
+	bool failing;			/* a needed server failed at the last look or, if the limit
+					   ended the wait, is what it ends with */
 	bool expired;			/* the limit ended the wait */
 };
 
 /*
- * -ETIMEDOUT, or -EAGAIN if the limit is one look: the sentence names what did not come and what
- * is known of it; -ECANCELED; -EADDRINUSE: another process has this rank; -EPROTO: others have
- * another list of servers or number of ranks; -ESHUTDOWN, -ECONNABORTED: an author that is waited
- * for has left or failed; else the last error of see(), each(), the decoder (-EBADMSG,
- * -EPROTONOSUPPORT) or the server.
+ * -ETIMEDOUT: the sentence names what did not come and what is known of it; -ECANCELED;
+ * -EADDRINUSE: another process has this rank; -EPROTO: others have another list of servers or
+ * number of ranks; -ESHUTDOWN, -ECONNABORTED: an author that is waited for has left or failed; else
+ * the last error of see(), each(), the decoder (-EBADMSG, -EPROTONOSUPPORT) or the server.  If the
+ * limit is one look, -EAGAIN takes the place of all that a deadline would go on waiting for: the
+ * sentence gives the cause.
  */
 int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait);
 
 /*
  * Writes what is known of a record that has not come: "no queue pair 'b' (key ...) was published".
- * Returns the error of this record alone.
+ * Returns the error of this record alone; -EAGAIN if the limit is one look.
  */
 int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,
 		   const struct beest_wait_get *get, char *text, size_t size);

@@ -329,12 +329,6 @@ static const char *servers;
 static char job[32];
 static char secret_file[128];		/* an option; any file that others may not read will do */
 
-/* On a busy machine, a server may take longer than a single look. */
-static bool looks_again(int ret)
-{
-	return ret == -EAGAIN || (ret == -EHOSTDOWN && !plan.fired);
-}
-
 /*
  * Takes a step for both ranks in turn until both are through, since each waits for the other.  With
  * @leave, a rank that is through is not called again: it would wait for the next time.
@@ -351,7 +345,7 @@ static int in_turn(int (*take)(int i), bool leave)
 		for (i = 0; i < 2 && ret >= 0; i++) {
 			ret = leave && through[i] ? 0 : take(i);
 			through[i] = ret >= 0;
-			ret = looks_again(ret) && hartebeest_clock() < end ? 0 : ret;
+			ret = ret == -EAGAIN && hartebeest_clock() < end ? 0 : ret;
 		}
 	}
 	return ret < 0 ? ret : 0;

@@ -526,6 +526,22 @@ const char *cache_talk(const struct cache *cache, const char *request,
 	return answer;
 }
 
+bool cache_was_late(int ret, const char *sentence)
+{
+	static const char *const phrases[] = {
+		"no answer", "no connection", "silent: it ", "has not come in time",
+		"answers small requests",
+	};
+	size_t i = 0;
+
+	if (ret != -EAGAIN)
+		return ret == -EHOSTDOWN;
+	while (i < BEEST_COUNT(phrases) && !strstr(sentence, phrases[i]))
+		i++;
+
+	return i < BEEST_COUNT(phrases);
+}
+
 long cache_stat(const struct cache *cache, const char *name)
 {
 	char line[64], answer[8192];

@@ -51,9 +51,12 @@ const struct beest_hostport *cache_hostport(const struct cache *cache);
 const char *cache_talk(const struct cache *cache, const char *request,
 		       char *answer, size_t size);
 
+/* Has a call failed since no answer came in time?  @ret and @sentence: its own. */
+bool cache_was_late(int ret, const char *sentence);
+
 /*
  * Repeats a @call of a single look, which has a quarter of a second: that may be too short for a
- * busy server.
+ * busy server.  It uses hartebeest_error().
  */
 #define UNTIL_ANSWERED(call)							\
 	({									\
@@ -61,7 +64,7 @@ const char *cache_talk(const struct cache *cache, const char *request,
 										\
 		do								\
 			ret_ = (call);						\
-		while (ret_ == -EHOSTDOWN && tries_++ < 100);			\
+		while (cache_was_late(ret_, hartebeest_error()) && tries_++ < 100);	\
 		ret_;								\
 	})
 
