@@ -176,6 +176,9 @@ static void connect_asking(void)
 		if (pairs[i].result == 0) {
 			say("client %" PRIu64 " is connected", whose[i]->request.number);
 			whose[i]->state = CONNECTED;
+		} else if (pairs[i].result != -EAGAIN) {
+			fprintf(stderr, "service: %s\n", pairs[i].reason);
+			forget(whose[i], "cannot be connected");
 		} else if (hartebeest_clock() - whose[i]->since > PATIENCE) {
 			forget(whose[i], "never came");
 		}
@@ -233,8 +236,8 @@ static void serve(void)
 			welcome(&request);
 			continue;
 		}
-		/* All other failures pass, such as a server that does not answer for a while. */
-		if (ret == -EADDRINUSE || ret == -EIO || ret == -ENETDOWN)
+		/* No client has asked, or the server does not answer at the moment. */
+		if (ret != -EAGAIN)
 			try(ret);
 		connect_asking();
 		look_after();
