@@ -69,8 +69,9 @@
  * all that a call with a deadline would go on waiting for: what the call looked for is not
  * there, its record cannot be read, or its server does not answer or refuses connections,
  * as one that is started late.  The sentence gives the cause; how long to try is up to the
- * program.  Any other errno is final.  No failure of such a call is logged.  Any other
- * negative deadline is -EINVAL.
+ * program.  Any other errno is final.  A program that polls hears of ranks that leave or fail
+ * and of a second process of its rank as one that waits does.  No failure of such a call is
+ * logged.  Any other negative deadline is -EINVAL.
  *
  * hartebeest_cancel() ends any wait with -ECANCELED.  The library cannot end one wait: on
  * RoCE, the transition to RTR, in which the kernel may look for the peer's address for a

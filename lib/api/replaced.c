@@ -41,6 +41,7 @@ struct following {
 	bool again;		/* made again: the next connect has nothing to do */
 	bool lost;		/* not made again: ignored until the next connect */
 	bool awaited;		/* logged that a poll waits for it */
+	int logged;		/* the failure of a check that was logged last; 0: none */
 
 	const char *key;	/* of the peer; stored behind the name */
 	char name[];
@@ -69,9 +70,9 @@ static bool is_connected(const struct following *following)
 
 /*
  * As hartebeest_qp_follow(), but a peer that has left is no failure: a poll that waits for it says
- * so, once.
+ * so, once.  What lasts, as the failure of a rank, is logged once, too.
  */
-static int follow_quietly(const struct following *following, struct hartebeest_remote_qp *remote)
+static int follow_quietly(struct following *following, struct hartebeest_remote_qp *remote)
 {
 	struct hartebeest_context *hb = hartebeest_default_context();
 	struct beest_limit limit;
@@ -84,7 +85,11 @@ static int follow_quietly(const struct following *following, struct hartebeest_r
 		ret = beest_bringup_follow(hb, qp, following->key, &limit);
 	if (ret == 1)
 		beest_pairs_show_peer(&qp->remote, remote);
-	return ret == -ESHUTDOWN ? ret : beest_call_done(hb, ret);
+	if (ret == 0 || ret == -ESHUTDOWN ||
+	    __atomic_exchange_n(&following->logged, ret, __ATOMIC_RELAXED) == ret)
+		return ret;
+
+	return beest_call_done(hb, ret);
 }
 
 static void follow(struct following *following)
@@ -172,6 +177,7 @@ void beest_replaced_add(const char *name, const char *key, const struct ibv_qp *
 
 	if (following) {
 		follow_queues(following, qp);
+		__atomic_store_n(&following->logged, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&following->lost, false, __ATOMIC_RELAXED);
 		return;
 	}

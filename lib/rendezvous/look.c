@@ -370,12 +370,15 @@ static int part_plan(struct round *round, size_t server)
 	part->plan.server = server;
 	for (i = 0; i < look->extra_count; i++)
 		spare += part_has_extra(part, &look->extras[i]);
+	needed = spare;
 	for (i = 0; i < look->count; i++) {
 		spare += part_has_want(part, &look->wants[i]);
-		needed |= look->wants[i].server == server;
+		needed |= look->wants[i].server == server && !look->wants[i].idle;
 	}
-	if (!spare && !needed && server_is_away(registry, server))
+	if (!needed && server_is_away(registry, server)) {
+		wants_fail(look, server);
 		return 0;
+	}
 
 	/* If the server has lost all, the request runs again, and then says so in any case. */
 	part->begins = start_is_due(registry, server);

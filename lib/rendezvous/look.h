@@ -19,6 +19,7 @@
 struct beest_look_want {
 	const char *key;
 	size_t server;
+	bool idle;			/* can do without: fails if the server is away */
 	/* out */
 	struct beest_kv_value value;	/* for beest_look_free() */
 	bool failed;			/* its server did not answer, or was not asked */

@@ -21,6 +21,9 @@
  * with many ranks, waits are longer anyway, and the ranks must not all write at the same moment.
  * They are read once more soon after, since others may have written there meanwhile, and then
  * every WATCH_EACH.
+ *
+ * A call that may end before its first watch goes by the context's last one instead: a program that
+ * polls hears what one that waits hears, whichever of its calls comes when it is time.
  */
 #define WATCH_FIRST (20 * BEEST_MS)
 #define WATCH_RANK BEEST_MS
@@ -64,6 +67,7 @@ struct waiting {
 	struct beest_backoff backoff;
 	const struct beest_limit *limit;
 	int64_t watch_at, watch_pause;
+	bool polls;			/* may end before it would watch by itself */
 	int64_t compare_at, compare_pause;
 	int64_t tell_at;
 	struct beest_look_want *wants;
@@ -103,6 +107,42 @@ static int64_t next_telling(const struct beest_limit *limit)
 			       (passed / TELL_EACH + 1) * TELL_EACH);
 }
 
+/*
+ * When the context last judged a watch, or its first poll began: a program may poll only once.  A
+ * watch of a call that found all that it wanted is not judged, and does not count.
+ */
+static int64_t last_watch(struct beest_registry *registry)
+{
+	int64_t last = __atomic_load_n(&registry->watched, __ATOMIC_RELAXED);
+
+	if (!last) {
+		last = beest_clock_now();
+		__atomic_store_n(&registry->watched, last, __ATOMIC_RELAXED);
+	}
+
+	return last;
+}
+
+static void watch_start(struct waiting *w)
+{
+	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
+	w->polls = beest_limit_left(w->limit) < w->watch_pause;
+	w->watch_at = w->polls ? last_watch(w->registry) + w->watch_pause :
+		      beest_clock_deadline(w->watch_pause);
+}
+
+/* A poll that only stores is not to fail for others: it would take the watch from one that is. */
+static bool watch_is_due(const struct waiting *w)
+{
+	return beest_clock_now() >= w->watch_at && (!w->polls || w->wait->count);
+}
+
+static void watch_next(struct waiting *w)
+{
+	w->watch_at = beest_clock_deadline(BEEST_MIN(2 * w->watch_pause, WATCH_EACH));
+	w->watch_pause = WATCH_EACH;
+}
+
 static int waiting_start(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
@@ -115,8 +155,7 @@ static int waiting_start(struct waiting *w)
 	w->limit = wait->limit;
 	wait->since = beest_registry_begun(w->registry);
 	w->bytes = __atomic_load_n(&w->registry->bytes, __ATOMIC_RELAXED);
-	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
-	w->watch_at = beest_clock_deadline(w->watch_pause);
+	watch_start(w);
 	w->compare_pause = COMPARE_FIRST;
 	w->compare_at = beest_clock_deadline(COMPARE_FIRST);
 	w->tell_at = next_telling(w->limit);
@@ -144,8 +183,7 @@ static int waiting_start(struct waiting *w)
 
 static void want_add(struct waiting *w, const char *key, size_t server)
 {
-	w->wants[w->count].key = key;
-	w->wants[w->count++].server = server;
+	w->wants[w->count++] = (struct beest_look_want){ .key = key, .server = server };
 }
 
 static void gather_get(struct waiting *w, size_t i)
@@ -208,6 +246,9 @@ static void gather_watched(struct waiting *w)
 	want_add(w, registry->failure.key, registry->failure.server);
 	for (i = 0; i < registry->server_count; i++)
 		want_add(w, registry->serverlist_key, i);
+	/* A server that is away must not hold up each call of a program that polls another one. */
+	for (i = w->count - WATCHED_FIXED - registry->server_count; i < w->count; i++)
+		w->wants[i].idle = w->polls;
 }
 
 /*
@@ -282,7 +323,7 @@ static void gather(struct waiting *w)
 	/* A wait for nothing but own records, stored by another thread, has no reason to hurry. */
 	w->backoff.keys = w->count ? w->count : SIZE_MAX;
 	gather_meeting(w);
-	w->watching = beest_clock_now() >= w->watch_at;
+	w->watching = watch_is_due(w);
 	if (w->watching)
 		gather_watched(w);
 	w->watched_end = w->count;
@@ -529,6 +570,7 @@ static int judge_watched(struct waiting *w)
 	size_t i;
 	int ret = 0;
 
+	__atomic_store_n(&w->registry->watched, beest_clock_now(), __ATOMIC_RELAXED);
 	if (!watched[0].failed)
 		ret = beest_presence_judge(w->registry, &watched[0].value, w->is_there);
 	if (ret == 0 && !watched[2].failed)
@@ -783,10 +825,8 @@ static int wait_look(struct waiting *w)
 	look.count = w->count;
 	look.flags = w->watching ? BEEST_LOOK_CHECK : 0;
 	ret = beest_look_take(w->registry, &look);
-	if (w->watching) {
-		w->watch_at = beest_clock_deadline(BEEST_MIN(2 * w->watch_pause, WATCH_EACH));
-		w->watch_pause = WATCH_EACH;
-	}
+	if (w->watching)
+		watch_next(w);
 	if (ret < 0 && !beest_kv_transient(ret)) {
 		beest_look_free(w->wants, w->count);
 		return wanted_fail(w, ret);

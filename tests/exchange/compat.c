@@ -1999,6 +1999,47 @@ static void a_peer_that_leaves(void **state)
 	ended_silently(&peer);
 }
 
+static void live_and_fail(void)
+{
+	publish_all();
+	connect_to(0);
+	EXPECT(hartebeest_memc_wait_general("up"));
+	EXPECT(hartebeest_fail(hartebeest_default_context(), "enough") == 0);
+	EXPECT(hartebeest_memc_wait_general("heard"));
+}
+
+/* Each look would hear of it again, ten times a second. */
+static void outlive_a_failure(void)
+{
+	int i;
+
+	publish_all();
+	connect_to(1);
+	EXPECT(hartebeest_memc_push_general("up"));
+	while (!lines_with("has failed: enough")) {
+		beest_replaced_doubt();
+		told_by_the_next_look();
+	}
+	for (i = 0; i < 10; i++) {
+		beest_replaced_doubt();
+		told_by_the_next_look();
+	}
+	EXPECT(lines_with("has failed: enough") == 1);
+	EXPECT(own_qp()->state == IBV_QPS_RTS);
+	EXPECT(hartebeest_memc_push_general("heard"));
+}
+
+static void a_peer_that_fails(void **state)
+{
+	struct child other, peer;
+
+	(void)state;
+	run(&other, 0, outlive_a_failure);
+	run(&peer, 1, live_and_fail);
+	free(ended(&other));
+	ended_silently(&peer);
+}
+
 static void restart_beside(void (*scenario)(void))
 {
 	struct child first, second, other;
@@ -2120,6 +2161,7 @@ int main(void)
 		TEST(threads_at_the_end),
 		TEST(leftovers_are_refused),
 		TEST(a_peer_that_leaves),
+		TEST(a_peer_that_fails),
 		TEST(a_peer_that_restarts),
 		TEST(a_peer_that_restarts_before_this_end_is_made_again),
 		TEST(a_peer_that_restarts_in_a_transfer),

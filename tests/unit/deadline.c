@@ -445,6 +445,141 @@ static void a_silent_server_is_left_in_time(void **state)
 		}
 }
 
+/* -------------------------------------------------------- programs that only poll --- */
+
+#define POLL_TIME (2 * BEEST_SECOND)	/* in which hartebeest_fail() is heard, says hartebeest.h */
+#define WATCH_TIME (22 * BEEST_MS)	/* between two watches of two ranks */
+
+static int watches;
+
+static void watches_count(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	(void)kv;
+	for (i = 0; i < request->key_count; i++)
+		watches += strcmp(request->keys[i], "hb1/job/news") == 0;
+}
+
+/* Calls it every millisecond until it fails otherwise than with -EAGAIN, or @until. */
+static void poll_until(void *until)
+{
+	const int64_t end = crew_now() + POLL_TIME;
+
+	run.deadline = HARTEBEEST_ONCE;
+	do {
+		crew_pass(BEEST_MS);
+		run_once(NULL);
+		expect(run.requests <= 3, "looks of a poll");
+	} while (run.ret == -EAGAIN && crew_now() < end &&
+		 !(until && ((bool (*)(void))until)()));
+	run.took = crew_now() - (end - POLL_TIME);
+}
+
+static void other_fails(void)
+{
+	assert_int_equal(hartebeest_fail(party[1].hb, "out of ideas"), 0);
+}
+
+/* This rank has met others, so only a watch shows the other process. */
+static void twin_comes(void)
+{
+	assert_int_equal(hartebeest_msg_wait(hb, "opens", NULL, 0, NULL, 0), 0);
+	party_open(2, 0, 2, NULL);
+	assert_int_equal(hartebeest_msg_wait(party[2].hb, "nobody", NULL, 0, NULL,
+					     crew_now() + 100 * BEEST_MS), -ETIMEDOUT);
+}
+
+static const struct {
+	void (*happens)(void);
+	int ret;
+	const char *said;
+} happenings[] = {
+	{ other_fails, -ECONNABORTED, "has failed: out of ideas" },
+	{ twin_comes, -EADDRINUSE, "rank 0 runs twice" },
+};
+
+static bool is_poll_in_vain(const struct waiter *waiter)
+{
+	return !waiter->meets && !waiter->of_device && !waiter->of_server;
+}
+
+static void happen(void *what)
+{
+	((void (*)(void))what)();
+}
+
+static void each_poll_hears_what_a_wait_hears(void **state)
+{
+	const struct waiter *waiter;
+	size_t i;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++)
+		for (i = 0; i < BEEST_COUNT(happenings) && is_poll_in_vain(waiter); i++) {
+			prepare(waiter);
+			run.waiter = waiter;
+			crew_start(happen, happenings[i].happens);
+			registry_run();
+			crew_start(poll_until, NULL);
+			registry_run();
+			expect(run.ret == happenings[i].ret, "what happened");
+			expect(strstr(hartebeest_error(), happenings[i].said) != NULL, "said");
+			expect(run.took <= 2 * WATCH_TIME, "soon");
+		}
+}
+
+static bool region_is_there(void)
+{
+	size_t size;
+
+	return fake_kv_get(fake_kv_server("a:1"), "hb1/job/mr/mine", &size) != NULL;
+}
+
+static void each_poll_restores_what_is_lost(void **state)
+{
+	const struct waiter *waiter;
+
+	(void)state;
+	for (waiter = waiters; waiter < waiters + BEEST_COUNT(waiters); waiter++) {
+		if (!is_poll_in_vain(waiter))
+			continue;
+		prepare(waiter);
+		run.waiter = waiter;
+		assert_int_equal(hartebeest_mr_publish(hb, "mr0", "mine", 0), 0);
+		assert_true(fake_kv_evict(fake_kv_server("a:1"), "hb1/job/mr/mine"));
+		crew_start(poll_until, region_is_there);
+		registry_run();
+		expect(run.ret == -EAGAIN && region_is_there(), "restored");
+	}
+}
+
+/* Different calls share the time of the last watch. */
+static void poll_in_turn(void *data)
+{
+	const int64_t end = crew_now() + POLL_TIME;
+
+	(void)data;
+	while (crew_now() < end) {
+		crew_pass(BEEST_MS);
+		assert_int_equal(call_msg_wait(HARTEBEEST_ONCE), -EAGAIN);
+		assert_int_equal(call_qp_fetch(HARTEBEEST_ONCE), -EAGAIN);
+		assert_int_equal(call_mr_fetch(crew_now() + BEEST_MS), -ETIMEDOUT);
+	}
+}
+
+static void polls_watch_now_and_then(void **state)
+{
+	(void)state;
+	prepare(&(struct waiter){ .name = "" });
+	watches = 0;
+	fake_kv.hook = watches_count;
+	crew_start(poll_in_turn, NULL);
+	registry_run();
+	fake_kv.hook = NULL;
+	assert_in_range(watches, POLL_TIME / WATCH_TIME / 2, POLL_TIME / WATCH_TIME);
+}
+
 /* -------------------------------------------------------------- calls that only ask --- */
 
 static int call_qp_follow(int64_t deadline)
@@ -1051,6 +1186,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(once_in_trouble, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(a_silent_server_is_left_in_time, setup,
 						party_teardown),
+		cmocka_unit_test_setup_teardown(each_poll_hears_what_a_wait_hears, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(each_poll_restores_what_is_lost, setup,
+						party_teardown),
+		cmocka_unit_test_setup_teardown(polls_watch_now_and_then, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(each_asker_gives_up_in_time, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(follow_waits_for_a_successor, setup,
 						party_teardown),

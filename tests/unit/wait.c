@@ -491,6 +491,29 @@ static void one_server_of_two_is_silent(void **state)
 	}
 }
 
+/* What a poll watches there can wait: only now and then does it take a quarter of a second. */
+static void a_poll_beside_a_silent_server(void **state)
+{
+	int64_t began, slow = 0;
+	int i;
+
+	(void)state;
+	registry_stage.servers = "a:1 b:1";
+	make();
+	publish(one, 1);
+	assert_int_equal(wait_for(1, 0, true), -EAGAIN);
+	fake_kv_server(registry_home(one, BEEST_KIND_QP, names[0]) == fake_kv_server("a:1") ?
+		       "b:1" : "a:1")->silent = true;
+	for (i = 0; i < 200; i++) {
+		registry_stage.now += 5 * BEEST_MS;
+		began = registry_stage.now;
+		assert_int_equal(wait_for(1, 0, true), -EAGAIN);
+		assert_error_has("no queue pair 'n0' (key hb1/job/qp/n0) was published");
+		slow += registry_stage.now - began >= BEEST_LIMIT_LOOK;
+	}
+	assert_in_range(slow, 1, 2);
+}
+
 /* A server that takes requests but stores nothing is named, whichever own record is there. */
 static void an_own_record_that_is_not_stored(void **state)
 {
@@ -1609,6 +1632,7 @@ int main(void)
 		WITH(a_server_without_connections),
 		WITH(each_has_its_own_reason),
 		WITH(one_server_of_two_is_silent),
+		WITH(a_poll_beside_a_silent_server),
 		WITH(an_own_record_that_is_not_stored),
 		WITH(malformed_records),
 		WITH(refused_by_see),
