@@ -58,7 +58,8 @@
  *   a time              of hartebeest_clock(); one that has passed allows one look
  *   HARTEBEEST_FOREVER  INT64_MAX: no deadline
  *   HARTEBEEST_ONCE     one look, which takes at most a quarter of a second per server, or
- *                       2 s where answers have taken long before
+ *                       2 s where answers have taken long before, or where seven looks in a
+ *                       row have got none
  *
  * At the deadline the call returns -ETIMEDOUT, and the sentence names what did not arrive.
  * If a server fails in a way that may pass, the library retries until the deadline, and

@@ -213,6 +213,15 @@ int64_t beest_look_longest(struct beest_registry *registry, size_t server)
 	return pace_of(registry, server).longest;
 }
 
+int64_t beest_look_until(struct beest_registry *registry, size_t server,
+			 const struct beest_limit *limit)
+{
+	const struct beest_pace pace = pace_of(registry, server);
+
+	return limit->once ? beest_clock_deadline(beest_pace_single(&pace)) :
+	       beest_limit_look(limit);
+}
+
 int64_t beest_look_brief(struct beest_registry *registry, size_t server)
 {
 	return beest_clock_deadline(BEEST_MAX(BEEST_LIMIT_LOOK,

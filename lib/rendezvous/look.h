@@ -96,6 +96,10 @@ int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t 
 /* How long its answers take at most, of late. */
 int64_t beest_look_longest(struct beest_registry *registry, size_t server);
 
+/* When a look must end that a call with @limit takes: a single one may have to be patient. */
+int64_t beest_look_until(struct beest_registry *registry, size_t server,
+			 const struct beest_limit *limit);
+
 /*
  * When a look must end whose caller does not need its result: after a quarter of a second, or twice
  * as long as answers take.  It would cost a connection to give it up before.

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/limit.h"
 #include "lib/base/macro.h"
 #include "lib/rendezvous/pace.h"
 
@@ -32,6 +33,13 @@
 
 /* The last look of a call is short, and may meet a moment in which nothing is answered. */
 #define DOUBT_LEAST (500 * BEEST_MS)
+
+/*
+ * A program that polls has other things to do.  Where all its looks are too short, none ever shows
+ * how long answers take: so one in SINGLE_TIMES is as long as any.
+ */
+#define SINGLE_TIMES 8
+#define SINGLE_MOST (2 * BEEST_SECOND)
 
 /* A look that took less shows nothing: its caller may have had to wait for a processor. */
 #define REST_OVER (5 * BEEST_MS)
@@ -96,6 +104,14 @@ int64_t beest_pace_doubt(const struct beest_pace *pace, int ranks)
 {
 	return pace->longest ? BEEST_MAX(DOUBT_LEAST, PATIENCE_TIMES * pace->longest) :
 	       beest_pace_patience(pace, ranks);
+}
+
+int64_t beest_pace_single(const struct beest_pace *pace)
+{
+	if (pace->failures % SINGLE_TIMES == SINGLE_TIMES - 1)
+		return SINGLE_MOST;
+
+	return BEEST_MIN(BEEST_MAX(2 * pace->longest, BEEST_LIMIT_LOOK), SINGLE_MOST);
 }
 
 int64_t beest_pace_rest(const struct beest_pace *pace, int64_t waited)

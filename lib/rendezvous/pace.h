@@ -49,6 +49,12 @@ int64_t beest_pace_patience(const struct beest_pace *pace, int ranks);
 int64_t beest_pace_closing(const struct beest_pace *pace);
 
 /*
+ * How long the only look of a call may take: BEEST_LIMIT_LOOK; where answers take long, twice as
+ * long, but at most 2 s; and 2 s after each seven failures in a row.
+ */
+int64_t beest_pace_single(const struct beest_pace *pace);
+
+/*
  * The least time between two looks for the same, before jitter, if they began @waited ago.  0:
  * nothing is known against asking at once.
  */

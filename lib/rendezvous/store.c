@@ -42,7 +42,7 @@ int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *ex
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (;; again = true) {
 		is_last = beest_limit_is_short(limit);
-		look.deadline = beest_limit_look(limit);
+		look.deadline = beest_look_until(registry, last->server, limit);
 		ret = beest_look_take(registry, &look);
 		ret = last->done ? last->write.ret : ret;
 		last->repeated |= again;

@@ -43,9 +43,6 @@
  */
 #define COMPARE_FIRST BEEST_SECOND
 
-/* The longest time that a single look takes where answers are slow. */
-#define ONCE_MOST (2 * BEEST_SECOND)
-
 /* Records that came and are read again in each look, at most. */
 #define RECHECK_MAX 8
 
@@ -333,6 +330,20 @@ static void gather(struct waiting *w)
 							     wait->own_keys[i]));
 }
 
+/* That of the most patient server which is needed. */
+static int64_t look_until(const struct waiting *w)
+{
+	int64_t until = beest_limit_look(w->limit);
+	size_t i;
+
+	for (i = 0; i < w->count && w->limit->once; i++)
+		if (!w->wants[i].idle && (i == 0 || w->wants[i].server != w->wants[i - 1].server))
+			until = BEEST_MAX(until, beest_look_until(w->registry, w->wants[i].server,
+								  w->limit));
+
+	return until;
+}
+
 /* ------------------------------------------------------------- what is seen of it --- */
 
 static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
@@ -469,7 +480,7 @@ static int judge_unknown(struct waiting *w)
 				.rank = get->record.rank,
 				.incarnation = &get->record.incarnation,
 			};
-	beest_presence_ask(w->registry, queries, count, beest_limit_look(w->limit));
+	beest_presence_ask(w->registry, queries, count, look_until(w));
 	for (i = count = 0; i < w->asked && ret == 0; i++)
 		if ((get = unknown_get(w, i)) && !author_has_gone(w, get, &queries[count++]))
 			ret = record_see(w, get, true);
@@ -551,7 +562,7 @@ static int judge_news(struct waiting *w)
 		asked[count++] = get;
 	}
 	if (ret == 0)
-		beest_presence_query(w->registry, queries, count, beest_limit_look(w->limit));
+		beest_presence_query(w->registry, queries, count, look_until(w));
 	for (i = 0; i < count && ret == 0; i++) {
 		ret = author_judge(asked[i], &queries[i]);
 		w->has_news &= queries[i].answered && !asked[i]->leaving_at;
@@ -793,20 +804,6 @@ static void look_log(const struct waiting *w)
 		  "%zu own are stored%s%s", w->looks,
 		  BEEST_SPAN(beest_clock_now() - w->limit->began),
 		  there, wait->count, stored, wait->own_count, missing ? "; " : "", said);
-}
-
-/* A single look has the time that this server's answers take, if that is known to be long. */
-static int64_t look_until(const struct waiting *w)
-{
-	int64_t until = beest_limit_look(w->limit);
-	size_t i;
-
-	for (i = 0; i < w->count && w->limit->once; i++)
-		if (i == 0 || w->wants[i].server != w->wants[i - 1].server)
-			until = BEEST_MAX(until, beest_clock_deadline(BEEST_MIN(ONCE_MOST, 2 *
-				beest_look_longest(w->registry, w->wants[i].server))));
-
-	return until;
 }
 
 static int wait_look(struct waiting *w)

@@ -580,6 +580,32 @@ static void polls_watch_now_and_then(void **state)
 	assert_in_range(watches, POLL_TIME / WATCH_TIME / 2, POLL_TIME / WATCH_TIME);
 }
 
+/* It may need longer for its first answer than each single look has. */
+static void one_look_in_eight_is_patient(void **state)
+{
+	static int (*const calls[])(int64_t deadline) = { call_msg_wait, call_counter_add };
+	struct waiter waiter = { .name = "poll" };
+	size_t i;
+	int n;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(calls); i++) {
+		prepare(&waiter);
+		waiter.call = calls[i];
+		run.waiter = &waiter;
+		run.deadline = HARTEBEEST_ONCE;
+		fake_kv_server("a:1")->silent = true;
+		for (n = 1; n <= 16; n++) {
+			crew_start(run_once, NULL);
+			registry_run();
+			expect(run.ret == -EAGAIN, "silent");
+			expect(run.took == (n % 8 ? BEEST_LIMIT_LOOK : 2 * BEEST_SECOND),
+			       "patience");
+		}
+		fake_kv_server("a:1")->silent = false;
+	}
+}
+
 /* -------------------------------------------------------------- calls that only ask --- */
 
 static int call_qp_follow(int64_t deadline)
@@ -1191,6 +1217,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_poll_restores_what_is_lost, setup,
 						party_teardown),
 		cmocka_unit_test_setup_teardown(polls_watch_now_and_then, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(one_look_in_eight_is_patient, setup,
+						party_teardown),
 		cmocka_unit_test_setup_teardown(each_asker_gives_up_in_time, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(follow_waits_for_a_successor, setup,
 						party_teardown),

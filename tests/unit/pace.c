@@ -136,6 +136,25 @@ static void slow_or_silent(void **state)
 	assert_int_equal(beest_pace_doubt(&pace, 100), 8 * S);
 }
 
+/* One that polls gives a slow server its time, once that is known, and a silent one a chance. */
+static void a_single_look(void **state)
+{
+	struct beest_pace pace = { 0 };
+	int i;
+
+	(void)state;
+	for (i = 0; i < 24; i++) {
+		assert_int_equal(beest_pace_single(&pace), i % 8 == 7 ? 2 * S : 250 * MS);
+		beest_pace_failed(&pace, 1);
+	}
+	beest_pace_answered(&pace, 900 * MS);
+	assert_int_equal(beest_pace_single(&pace), 1800 * MS);
+	beest_pace_failed(&pace, 1);
+	assert_int_equal(beest_pace_single(&pace), 1800 * MS);
+	beest_pace_answered(&pace, 5 * S);
+	assert_int_equal(beest_pace_single(&pace), 2 * S);
+}
+
 /* A closing process does not hang, but a slow server gets what is sent last. */
 static void a_process_that_closes(void **state)
 {
@@ -201,6 +220,7 @@ int main(void)
 		cmocka_unit_test(many_ranks_are_waited_for),
 		cmocka_unit_test(a_slow_server_that_fails),
 		cmocka_unit_test(slow_or_silent),
+		cmocka_unit_test(a_single_look),
 		cmocka_unit_test(a_process_that_closes),
 		cmocka_unit_test(what_nobody_waits_for),
 		cmocka_unit_test(many_ranks_that_wait),
