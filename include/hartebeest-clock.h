@@ -18,9 +18,12 @@ extern "C" {
 #define HARTEBEEST_INLINE_ static inline
 #endif
 
-/* Deadlines, besides times of hartebeest_clock(); hartebeest.h explains them. */
+/*
+ * Deadlines, besides times of hartebeest_clock(); hartebeest.h explains them.  Generators of
+ * bindings read literals, but do not know INT64_MAX.
+ */
 #define HARTEBEEST_DEFAULT 0			/* the option exchange.timeout from now */
-#define HARTEBEEST_FOREVER __INT64_MAX__	/* none */
+#define HARTEBEEST_FOREVER 0x7fffffffffffffffL	/* none */
 #define HARTEBEEST_ONCE (-1L)			/* one look, which logs no failure */
 
 /**
