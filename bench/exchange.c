@@ -285,7 +285,7 @@ static int until_connected(struct bench_rank *rank)
 	int ret = by_mesh(rank);
 
 	if (ret == 0)
-		ret = ours_result(rank, hartebeest_mesh_stats(rank->device, &stats));
+		ret = ours_result(rank, hartebeest_mesh_stats_get(rank->device, &stats));
 	rank->end = bench_clock() - stats.confirm.time;
 	return ret;
 }

@@ -106,7 +106,7 @@ static void phases_read(struct hartebeest_mesh **meshes, int size, size_t note)
 
 	memset(notes[note].phases, 0, sizeof(notes[note].phases));
 	for (rank = 0; rank < size; rank++) {
-		hartebeest_mesh_stats(meshes[rank], &stats);
+		hartebeest_mesh_stats_get(meshes[rank], &stats);
 		for (i = 0; i < PHASES; i++) {
 			phase = (const void *)((const char *)&stats + phases[i].offset);
 			notes[note].phases[i].ms += (double)phase->time / 1e6 / size;

@@ -85,7 +85,7 @@ int main(void)
 	if (hartebeest_mesh_barrier(mesh, 0) < 0)
 		return die();
 
-	hartebeest_mesh_stats(mesh, &stats);
+	hartebeest_mesh_stats_get(mesh, &stats);
 	printf("rank %d of %d, %d queue pairs in %d us:", rank, size, (int)stats.qps,
 	       (int)(stats.total / 1000));
 	for (i = 0; i < size; i++)

@@ -202,25 +202,15 @@ int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
  */
 int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64_t deadline);
 
-/* In C++ the function has the name of the struct's constructor, as with stat(2). */
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"
-#endif
-
 /**
- * hartebeest_mesh_stats() - what the last bring-up or repair took
+ * hartebeest_mesh_stats_get() - what the last bring-up or repair took
  *
  * Returns 0 or -EINVAL (NULL).
  *
  * Since: 0.1
  */
-int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
-			  struct hartebeest_mesh_stats *stats);
-
-#if defined(__cplusplus) && defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+int hartebeest_mesh_stats_get(const struct hartebeest_mesh *mesh,
+			      struct hartebeest_mesh_stats *stats);
 
 /**
  * hartebeest_mesh_close() - destroy a mesh: its queue pairs and what it made for them

@@ -1029,7 +1029,7 @@ public:
 	{
 		struct hartebeest_mesh_stats found;
 
-		check(hartebeest_mesh_stats(get(), &found));
+		check(hartebeest_mesh_stats_get(get(), &found));
 		return found;
 	}
 

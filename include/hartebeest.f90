@@ -193,10 +193,10 @@ module hartebeest
      integer(c_int64_t) :: time, requests, bytes
   end type hartebeest_mesh_phase
 
-  type, bind(c) :: hartebeest_mesh_stats_t
+  type, bind(c) :: hartebeest_mesh_stats
      type(hartebeest_mesh_phase) :: create, publish, wait, fetch, rtr, rts, confirm
      integer(c_int64_t) :: total, qps, reserved(6)
-  end type hartebeest_mesh_stats_t
+  end type hartebeest_mesh_stats
 
   private :: zeros
 
@@ -889,12 +889,12 @@ module hartebeest
        integer(c_int) :: hartebeest_mesh_repair
      end function hartebeest_mesh_repair
 
-     function hartebeest_mesh_stats(mesh, stats) bind(c)
+     function hartebeest_mesh_stats_get(mesh, stats) bind(c)
        import
        type(c_ptr), value :: mesh
-       type(hartebeest_mesh_stats_t), intent(out) :: stats
-       integer(c_int) :: hartebeest_mesh_stats
-     end function hartebeest_mesh_stats
+       type(hartebeest_mesh_stats), intent(out) :: stats
+       integer(c_int) :: hartebeest_mesh_stats_get
+     end function hartebeest_mesh_stats_get
 
      function hartebeest_mesh_close(mesh) bind(c)
        import

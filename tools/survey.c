@@ -143,7 +143,7 @@ static int connect_all(struct survey *survey)
 	attr.cap.max_recv_wr = 1;
 	ret = hartebeest_mesh_connect(survey->hb, NAME, &attr, &survey->mesh,
 				      hartebeest_clock() + survey->timeout);
-	return ret < 0 ? ret : hartebeest_mesh_stats(survey->mesh, &survey->stats);
+	return ret < 0 ? ret : hartebeest_mesh_stats_get(survey->mesh, &survey->stats);
 }
 
 static int bring_up(struct survey *survey)

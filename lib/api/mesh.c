@@ -95,8 +95,8 @@ HARTEBEEST_EXPORT int hartebeest_mesh_repair(struct hartebeest_mesh *mesh, int64
 	return beest_call_waited(hb, &limit, beest_mesh_repair(mesh, &limit));
 }
 
-HARTEBEEST_EXPORT int hartebeest_mesh_stats(const struct hartebeest_mesh *mesh,
-					    struct hartebeest_mesh_stats *stats)
+HARTEBEEST_EXPORT int hartebeest_mesh_stats_get(const struct hartebeest_mesh *mesh,
+						struct hartebeest_mesh_stats *stats)
 {
 	struct hartebeest_context *hb = context_of_mesh(mesh);
 

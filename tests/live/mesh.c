@@ -122,7 +122,7 @@ static int rc_rank(int rank, void *data)
 	node_open(&node, rank);
 	node.attr.threads = 3;
 	EXPECT(hartebeest_mesh_connect(node.hb, "rc", &node.attr, &node.mesh, 0) == 0);
-	EXPECT(hartebeest_mesh_stats(node.mesh, &stats) == 0);
+	EXPECT(hartebeest_mesh_stats_get(node.mesh, &stats) == 0);
 	printf("rank %d: %d queue pairs in %d us: create %d, publish %d, wait %d, fetch %d, "
 	       "RTR %d, RTS %d, confirm %d\n", rank, (int)stats.qps, (int)(stats.total / 1000),
 	       (int)(stats.create.time / 1000), (int)(stats.publish.time / 1000),

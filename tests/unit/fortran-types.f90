@@ -29,7 +29,7 @@ contains
     type(hartebeest_message), target :: message
     type(hartebeest_client), target :: request
     type(hartebeest_mesh_attr), target :: attr
-    type(hartebeest_mesh_stats_t), target :: stats
+    type(hartebeest_mesh_stats), target :: stats
 
     count = 0
     call add(offset(c_loc(mr%rkey), c_loc(mr)))

@@ -341,7 +341,7 @@ static void alone(void **state)
 	start(1);
 	registry_run();
 	came(0);
-	assert_int_equal(hartebeest_mesh_stats(members[0].mesh, &stats), 0);
+	assert_int_equal(hartebeest_mesh_stats_get(members[0].mesh, &stats), 0);
 	assert_int_equal(stats.total, stats.create.time + stats.publish.time + stats.wait.time +
 			 stats.fetch.time + stats.rtr.time + stats.rts.time + stats.confirm.time);
 	assert_int_equal(stats.publish.requests, 1);
@@ -467,7 +467,7 @@ static struct hartebeest_mesh_stats stats_of(int slot)
 {
 	struct hartebeest_mesh_stats stats;
 
-	assert_int_equal(hartebeest_mesh_stats(members[slot].mesh, &stats), 0);
+	assert_int_equal(hartebeest_mesh_stats_get(members[slot].mesh, &stats), 0);
 	return stats;
 }
 
