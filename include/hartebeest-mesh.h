@@ -36,12 +36,13 @@ struct hartebeest_mesh_attr {
 	enum ibv_qp_type type;		/* 0: RC */
 	struct ibv_qp_cap cap;		/* 0: 16 requests, 1 element, no inline data */
 	uint32_t threads;		/* further threads that connect; 0: only the caller's */
-	int32_t own_rank;		/* with gather: the id of this rank */
+	int32_t own_rank;		/* with gather: the id of this rank; no default */
 	/*
 	 * The program's own exchange, used instead of Memcached.  Like MPI_Allgather, it
 	 * stores the @length bytes of each of the rank_count ranks to @all, in the order
-	 * of ranks, and returns 0 or a negative errno.  Called by the caller's thread,
-	 * the same number of times on all ranks.  May not use the mesh, nor throw.
+	 * of ranks, and returns 0 or a negative errno.  Another order, or bytes of an
+	 * earlier call, are found out: -EPROTO.  Called by the caller's thread, the same
+	 * number of times on all ranks.  May not use the mesh, nor throw.
 	 */
 	int (*gather)(void *data, const void *mine, void *all, size_t length);
 	void *gather_data;
@@ -113,11 +114,11 @@ struct hartebeest_mesh_stats {
  * -E2BIG (a field that this version does not know), -EOPNOTSUPP (the type), -EEXIST (the
  * name), -ENOENT (pd, cq or a region), -ENODATA (rank or number of ranks unknown),
  * -ERANGE (no completion queue can hold the completions of all queue pairs), -EPROTO
- * (ranks differ in @attr, a peer does not name this rank, or ports differ in RoCE
- * version, partition and so on), -ETIMEDOUT (the sentence names the missing ranks),
- * -EMSGSIZE (the server takes only short values), -ECONNABORTED (a rank said
- * that it failed), -ESHUTDOWN (a rank left before it was connected), or the errno of a
- * verbs call, of the server, of gather() or of refill().
+ * (ranks differ in @attr, a peer does not name this rank, ports differ in RoCE version,
+ * partition and so on, or gather() stored something else than what ranks contributed),
+ * -ETIMEDOUT (the sentence names the missing ranks), -EMSGSIZE (the server takes only
+ * short values), -ECONNABORTED (a rank said that it failed), -ESHUTDOWN (a rank left before
+ * it was connected), or the errno of a verbs call, of the server, of gather() or of refill().
  *
  * Since: 0.1
  */

@@ -20,7 +20,8 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 		htonl((uint32_t)mesh->fabric.model->local.transport),
 		htonl(mesh->fabric.peers != NULL),
 	};
-	uint64_t form = beest_hash_fnv(BEEST_HASH_FNV, numbers, sizeof(numbers));
+	uint64_t form = beest_hash_fnv(beest_hash_text(mesh->fabric.name), numbers,
+				       sizeof(numbers));
 	uint32_t id;
 	size_t i;
 
@@ -118,9 +119,9 @@ size_t beest_meshmark_size(const struct hartebeest_mesh *mesh)
 int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form)
 {
 	return form == mesh->body.form ? 0 :
-	       beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: ranks, type, "
-			  "qps_per_peer and region_count must be the same, and all or none name "
-			  "peers", mesh->rank, mesh->ranks.id[i]);
+	       beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: name, ranks, "
+			  "type, qps_per_peer and region_count must be the same, and all or none "
+			  "name peers", mesh->rank, mesh->ranks.id[i]);
 }
 
 static int mark_decode(struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,

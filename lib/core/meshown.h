@@ -2,8 +2,9 @@
 /*
  * meshown.h - the ranks of a mesh come together by the program's own exchange
  *
- * Owns the rounds of that exchange.  A rank that has failed still takes part, so that nobody
- * hangs in it; only a rank without memory for what the others bring cannot.  Knows nothing of
+ * Owns the calls of that exchange, and does not trust it: each contribution must be that of the
+ * rank at its position, to this call.  A rank that has failed still takes part, so that nobody
+ * hangs in it; only a rank without memory for 72 bytes of each rank cannot.  Knows nothing of
  * Memcached.
  */
 #ifndef BEEST_MESHOWN_H
@@ -11,7 +12,7 @@
 
 #include "lib/core/meshstate.h"
 
-/* This rank could not even make a mesh: tells the others.  Returns @failed, with its sentence. */
+/* This rank could not even make a mesh: reports so.  Returns @failed, with its sentence. */
 int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed);
 
 /* @failed: 0, or why this rank could not make its queue pairs, which it only tells the others. */

@@ -2727,22 +2727,82 @@ static struct {
 	int size, arrived, left;
 	uint8_t bytes[RANKS][4096];
 	int fails;			/* the n-th call; 0: none */
+	int calls[RANKS];
+	int run;			/* the number of halls before, which hall_past recorded */
 } hall;
+
+#define HALL_CALLS 5			/* of a bring-up and one barrier */
+#define HALL_RANKS 4
+
+static uint8_t hall_past[2][HALL_CALLS][HALL_RANKS][1024];
+
+/* What a wrong gather() stores at a position. */
+static struct {
+	enum { RIGHT, SWAPPED, DOUBLED, CUT, MISSING, PREVIOUS, FORMER, ALL_FORMER } kind;
+	int call;			/* the n-th */
+	int seen_by;			/* the rank that gets it; -1: all */
+} wrong;
+
+static void hall_record(int own, const void *mine, size_t length)
+{
+	if (hall.calls[own] > HALL_CALLS || own >= HALL_RANKS)
+		return;
+	assert_in_range(length, 1, sizeof(hall_past[0][0][0]));
+	memcpy(hall_past[hall.run][hall.calls[own] - 1][own], mine, length);
+}
+
+static void hall_spoil(int own, uint8_t *all, size_t length)
+{
+	const int at = hall.calls[own] - 1;
+	const int position = hall.size / 2;
+	uint8_t *place = all + (size_t)position * length;
+	int i;
+
+	if (!wrong.kind || wrong.call != at + 1 || (wrong.seen_by >= 0 && wrong.seen_by != own))
+		return;
+	if (wrong.kind == DOUBLED || wrong.kind == SWAPPED)
+		memcpy(place, place - length, length);
+	if (wrong.kind == SWAPPED)
+		memcpy(place - length, hall.bytes[position], length);
+	if (wrong.kind == CUT || wrong.kind == MISSING)
+		memset(place + (wrong.kind == CUT ? length / 2 : 0), 0,
+		       wrong.kind == CUT ? length - length / 2 : length);
+	if (wrong.kind == PREVIOUS)
+		memcpy(place, at ? hall_past[1][at - 1][position] :
+		       hall_past[0][HALL_CALLS - 1][position], length);
+	if (wrong.kind == FORMER)
+		memcpy(place, hall_past[0][at][position], length);
+	for (i = 0; i < hall.size && wrong.kind == ALL_FORMER; i++)
+		memcpy(all + (size_t)i * length, hall_past[0][at][i], length);
+}
+
+/* A rank whose peers do not come would wait here for ever. */
+static bool hall_waits(int64_t since)
+{
+	crew_pass(BEEST_MS);
+	return crew_now() - since < 100 * BEEST_SECOND;
+}
 
 static int all_gather(void *data, const void *mine, void *all, size_t length)
 {
 	int own = (int)((struct member *)data - members), i;
+	int64_t since = crew_now();
 
 	if (hall.fails && --hall.fails == 0)
 		return -EIO;
 	while (hall.left)
-		crew_pass(BEEST_MS);
+		if (!hall_waits(since))
+			return -ETIMEDOUT;
+	hall.calls[own]++;
+	hall_record(own, mine, length);
 	memcpy(hall.bytes[own], mine, length);
 	hall.arrived++;
 	while (hall.arrived < hall.size)
-		crew_pass(BEEST_MS);
+		if (!hall_waits(since))
+			return -ETIMEDOUT;
 	for (i = 0; i < hall.size; i++)
 		memcpy((uint8_t *)all + (size_t)i * length, hall.bytes[i], length);
+	hall_spoil(own, all, length);
 	if (++hall.left == hall.size)
 		hall.left = hall.arrived = 0;
 	return 0;
@@ -2753,6 +2813,7 @@ static void gather_make(int size)
 	int i;
 
 	memset(&hall, 0, sizeof(hall));
+	memset(&wrong, 0, sizeof(wrong));
 	hall.size = size;
 	make(size);
 	for (i = 0; i < size; i++) {
@@ -2841,6 +2902,205 @@ static void one_is_refused_and_nobody_hangs(void **state)
 		assert_string_equal(members[i].error,
 				    "mesh 'm': rank 1 has failed: Invalid argument");
 	}
+}
+
+/* Each rank fails with -EPROTO and a sentence, after as many calls as all others. */
+static void assert_all_disagree(const char *rank_0, const char *others)
+{
+	int i;
+
+	for (i = 0; i < hall.size; i++) {
+		if (members[i].ret != -EPROTO || !strstr(members[i].error, i ? others : rank_0) ||
+		    hall.calls[i] != hall.calls[0])
+			print_error("rank %d: %d, %s\n", i, members[i].ret, members[i].error);
+		assert_int_equal(members[i].ret, -EPROTO);
+		assert_non_null(strstr(members[i].error, i ? others : rank_0));
+		assert_int_equal(hall.calls[i], hall.calls[0]);
+	}
+}
+
+/* What the program says of its ranks is not what its gather() does. */
+static void ranks_of_another_order(void **state)
+{
+	static const struct {
+		int own[4];
+		uint32_t last_count;	/* what the last rank takes for the number of ranks */
+		const char *last_name;
+		const char *why_0, *why;	/* what rank 0 says, and the others */
+	} rows[] = {
+		{ { 0, 0, 0, 0 }, 4, "m", "mesh 'm': the contribution at position 1 is that of "
+		  "rank 0, not of rank 1: own_rank, or the order in which gather stores what ranks "
+		  "contribute, is not that of the ranks", "at position 1 is that of rank 0" },
+		{ { 3, 2, 1, 0 }, 4, "m", "at position 0 is that of rank 3, not of rank 0",
+		  "at position 0 is that of rank 3, not of rank 0" },
+		{ { 0, 2, 1, 3 }, 4, "m", "at position 1 is that of rank 2, not of rank 1",
+		  "at position 1 is that of rank 2, not of rank 1" },
+		{ { 0, 1, 2, 2 }, 4, "m", "at position 3 is that of rank 2, not of rank 3",
+		  "at position 3 is that of rank 2, not of rank 3" },
+		{ { 0, 1, 2, 3 }, 5, "m", "the contribution at position 3, that of rank 3, is to a "
+		  "mesh of 5 ranks, but this one has 4", " ranks, but this one has " },
+		{ { 0, 1, 2, 3 }, 4, "n", "rank 0 and rank 3 ask for different meshes: name, ",
+		  " ask for different meshes: name, " },
+	};
+	size_t row;
+	int i;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(rows); row++) {
+		gather_make(4);
+		for (i = 0; i < 4; i++)
+			members[i].attr.own_rank = rows[row].own[i];
+		members[3].attr.rank_count = rows[row].last_count;
+		members[3].name = rows[row].last_name;
+		start(4);
+		registry_run();
+		assert_all_disagree(rows[row].why_0, rows[row].why);
+		drop();
+	}
+}
+
+#define OF_RANK_2 "the contribution at position 2 is that of rank 2 to call "
+#define TOLD(n) "rank 1 did not receive at position " #n " what rank " #n " contributed: "
+
+/*
+ * Makes a mesh, and then another one whose gather() is wrong in that call, which may be that of a
+ * barrier.
+ */
+static void gather_again(int size, int kind, int call, int seen_by)
+{
+	int i, run;
+
+	for (run = 0; run < 2; run++) {
+		drop();
+		gather_make(size);
+		hall.run = run;
+		wrong.kind = run ? kind : RIGHT;
+		wrong.call = call;
+		wrong.seen_by = seen_by;
+		for (i = 0; i < size; i++)
+			members[i].barriers = !run || call == HALL_CALLS;
+		start(size);
+		registry_run();
+		if (!run)
+			assert_mesh(size, 1);
+		fake_verbs.hook = NULL;
+		fake_verbs.next_qp_num = 0;
+	}
+}
+
+/*
+ * All disagree, even if one alone sees it: it reports that in the next call.  After the last call
+ * of a bring-up, and in a barrier, it is too late for that.
+ */
+static void assert_noticed(const char *seen, const char *others)
+{
+	int i;
+
+	for (i = 0; i < hall.size; i++) {
+		const bool sees = wrong.seen_by < 0 || wrong.seen_by == i;
+		const char *why = sees ? seen : others;
+		const int ret = sees || wrong.call < 4 ? -EPROTO : 0;
+
+		/* In the first call, only its author knows that it is not of this call. */
+		if (wrong.seen_by != 1 && (wrong.seen_by >= 0 || wrong.kind == FORMER))
+			why = " rank ";
+		if (members[i].ret != ret || (ret && !strstr(members[i].error, why)))
+			print_error("kind %d, call %d, seen by %d, rank %d: %d, %s\n", wrong.kind,
+				    wrong.call, wrong.seen_by, i, members[i].ret,
+				    members[i].error);
+		assert_int_equal(members[i].ret, ret);
+		assert_true(!ret || strstr(members[i].error, why));
+		assert_int_equal(hall.calls[i], hall.calls[0]);
+	}
+}
+
+/* At each call, all ranks, or one alone, get something else than what ranks contribute. */
+static void wrong_contributions(void **state)
+{
+	static const struct {
+		int kind;
+		const char *calls;
+		const char *seen, *others;	/* what rank 1 says if it sees it, and others */
+	} rows[] = {
+		{ SWAPPED, "12345", "the contribution at position 1 is that of rank 2, not of "
+		  "rank 1: own_rank, or the order", TOLD(1) },
+		{ DOUBLED, "12345", "the contribution at position 2 is that of rank 1, not of "
+		  "rank 2: own_rank, or the order", TOLD(2) },
+		{ CUT, "12345", "the contribution at position 2, that of rank 2, is incomplete or "
+		  "damaged: gather must store all ", TOLD(2) },
+		{ MISSING, "12345", "the contribution at position 2, that of rank 2, is "
+		  "incomplete or damaged: gather must store all ", TOLD(2) },
+		{ PREVIOUS, "1", OF_RANK_2 "5 of gather for a mesh, not to call 1 for this mesh",
+		  TOLD(2) },
+		{ PREVIOUS, "2", OF_RANK_2 "1 of gather for a mesh, not to call 2 for this mesh: "
+		  "gather must store what ranks contribute to this call", TOLD(2) },
+		{ PREVIOUS, "34", "the contribution at position 2, that of rank 2, is incomplete",
+		  TOLD(2) },
+		{ PREVIOUS, "5", OF_RANK_2 "4 of gather for a mesh, not to call 5 for this mesh",
+		  TOLD(2) },
+		{ FORMER, "1", " received different contributions to one call of gather",
+		  " received different contributions to one call of gather" },
+		{ FORMER, "2", OF_RANK_2 "2 of gather", TOLD(2) },
+		{ FORMER, "3", OF_RANK_2 "3 of gather", TOLD(2) },
+		{ FORMER, "4", OF_RANK_2 "4 of gather", TOLD(2) },
+		{ FORMER, "5", OF_RANK_2 "5 of gather", TOLD(2) },
+		{ ALL_FORMER, "1", " to call 1 of gather for a mesh, not to call 1 for this mesh",
+		  TOLD(1) },
+		{ ALL_FORMER, "2345", "the contribution at position 0 is that of rank 0 to call ",
+		  TOLD(0) },
+	};
+	const char *call;
+	size_t row;
+	int i;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(rows); row++)
+		for (call = rows[row].calls; *call; call++) {
+			for (i = -1; i < 4; i++) {
+				gather_again(4, rows[row].kind, *call - '0', i);
+				assert_noticed(rows[row].seen, rows[row].others);
+			}
+			for (i = -1; i < 2; i++) {
+				gather_again(2, rows[row].kind, *call - '0', i);
+				assert_noticed(" rank ", " rank ");
+			}
+		}
+}
+
+/* The former contribution named a list, so rank 1 would make longer contributions than others. */
+static void a_former_list(void **state)
+{
+	(void)state;
+	fake_verbs.hook = numbers_scatter;
+	gather_again(4, FORMER, 1, 1);
+	assert_noticed(" received different contributions", " received different contributions");
+	assert_int_equal(hall.calls[0], 2);
+}
+
+static void pass_barrier(void *data)
+{
+	struct member *member = data;
+
+	member->ret = hartebeest_mesh_barrier(member->mesh, 0);
+	snprintf(member->error, sizeof(member->error), "%s", hartebeest_error());
+}
+
+/* A rank whose barrier has failed is one call behind, so that the next barrier of all fails. */
+static void a_barrier_that_one_has_failed(void **state)
+{
+	int i;
+
+	(void)state;
+	gather_again(HALL_RANKS, CUT, HALL_CALLS, 1);
+	assert_int_equal(members[1].ret, -EPROTO);
+	for (i = 0; i < hall.size; i++) {
+		members[i].ret = 0;
+		crew_start(pass_barrier, &members[i]);
+	}
+	registry_run();
+	assert_all_disagree("mesh 'm', barrier 2: the contribution at position 1 is that of "
+			    "rank 1 to call 5 of gather for a mesh, not to call 6",
+			    " of gather for a mesh, not to call ");
 }
 
 static void one_fails_and_nobody_hangs(void **state)
@@ -2938,6 +3198,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(gathered_with_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_gathered, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_is_refused_and_nobody_hangs, setup, teardown),
+		cmocka_unit_test_setup_teardown(ranks_of_another_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(wrong_contributions, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_former_list, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_barrier_that_one_has_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_fails_and_nobody_hangs, setup, teardown),
 	};
 
