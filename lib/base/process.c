@@ -19,29 +19,53 @@
 #include "lib/base/random.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
-#define NAME_SPACE "/proc/self/ns/pid"
 
 /* In /proc/PID/stat, by proc(5): the program's name in brackets, and the time of the start. */
 #define STAT_NAME 2
 #define STAT_BEGAN 22
 
-/* Unreadable parts remain zero: without /proc, the host name alone has to do. */
+/* 0: unknown, or a kernel without name spaces of that kind. */
+static uint64_t name_space(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+/*
+ * The name of a host may change while its programs run, so it counts only where /proc is missing.
+ * A name space of times shifts the starts of processes that /proc shows in it.
+ */
 static uint32_t place_hash(void)
 {
 	struct {
-		uint64_t name_space;
+		uint64_t pids, times;
 		char boot[40], host[64];
 	} all;
-	struct stat status;
 
 	memset(&all, 0, sizeof(all));
-	if (stat(NAME_SPACE, &status) == 0)
-		all.name_space = status.st_ino;
-	beest_file_line(BOOT_ID, all.boot, sizeof(all.boot));
-	if (gethostname(all.host, sizeof(all.host)) < 0)
+	all.pids = name_space("/proc/self/ns/pid");
+	all.times = name_space("/proc/self/ns/time");
+	if ((!beest_file_line(BOOT_ID, all.boot, sizeof(all.boot)) || !all.pids) &&
+	    gethostname(all.host, sizeof(all.host)) < 0)
 		all.host[0] = '\0';
 
 	return beest_hash_crc32(0, &all, sizeof(all));
+}
+
+/* Found once, since a program may change its root, and have no /proc from then on. */
+static uint32_t process_place(void)
+{
+	static uint64_t found;		/* with the process id before it: a child has its own */
+	const uint64_t own = (uint64_t)getpid() << 32;
+	uint64_t place = __atomic_load_n(&found, __ATOMIC_RELAXED);
+
+	if (place >> 32 != own >> 32) {
+		place = own | place_hash();
+		__atomic_store_n(&found, place, __ATOMIC_RELAXED);
+	}
+
+	return (uint32_t)place;
 }
 
 /* The mark depends on the process id, so that a forked child has another one. */
@@ -63,7 +87,7 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	}
 	self.seed = __atomic_load_n(&seed, __ATOMIC_RELAXED);
 
-	halves[0] = place_hash();
+	halves[0] = process_place();
 	halves[1] = beest_hash_crc32(0, &self, sizeof(self));
 	memcpy(mark, halves, BEEST_PROCESS_SIZE);
 	return 0;

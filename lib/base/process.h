@@ -15,8 +15,10 @@
 #include <sys/types.h>
 
 /*
- * The first half of the mark is the place, in which a process id means one process: a boot of a
- * host and a PID namespace in it.  The second half tells the processes of a place apart.
+ * The first half of the mark is the place, in which process ids and starts mean the same to all: a
+ * boot of a host, a PID namespace in it, and a time namespace.  It stays the same as long as a
+ * process lives, whatever the host is called.  The second half tells the processes of a place
+ * apart.
  */
 #define BEEST_PLACE_SIZE 4
 #define BEEST_PROCESS_SIZE 8
@@ -41,7 +43,7 @@ static inline bool beest_process_is_same(const struct beest_incarnation *a,
 	return memcmp(a->bytes, b->bytes, BEEST_PROCESS_SIZE) == 0;
 }
 
-/* True when a process id means the same process to both. */
+/* True when process ids and starts mean the same to both. */
 static inline bool beest_process_is_same_place(const struct beest_incarnation *a,
 					       const struct beest_incarnation *b)
 {

@@ -2,14 +2,17 @@
 /* process.c - the mark of a process, when it began, and whether it has ended */
 #include "config.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/macro.h"
 #include "lib/base/process.h"
 #include "tests/support/began.h"
+#include "tests/support/scratch.h"
 #include "tests/support/timer.h"
 #include "tests/support/unit.h"
 
@@ -134,6 +137,94 @@ static void the_dead_are_told_from_the_living(void **state)
 	assert_false(beest_process_is_dead(&own, pid, 0, &own));
 }
 
+/* ---------------------------------------------------------------- other surroundings --- */
+
+#define REFUSED 77			/* an exit status */
+
+static uint8_t before[BEEST_PROCESS_SIZE];	/* the mark of the process that starts the other */
+
+static bool is_same_place(void)
+{
+	uint8_t now[BEEST_PROCESS_SIZE];
+
+	return beest_process_mark(now) == 0 && memcmp(now, before, BEEST_PLACE_SIZE) == 0;
+}
+
+/* Calls @look in a further child. */
+static int child_looks(int (*look)(void))
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(look());
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int look_here(void)
+{
+	return !is_same_place();
+}
+
+static int rename_host(void)
+{
+	if (sethostname("elsewhere", 9) < 0)
+		return REFUSED;
+	return !is_same_place() || child_looks(look_here);
+}
+
+static int change_root(void)
+{
+	bool good = is_same_place();
+
+	return chroot(scratch()) < 0 || !good || !is_same_place();
+}
+
+static int look_elsewhere(void)
+{
+	return is_same_place();
+}
+
+static int leave_time(void)
+{
+	return child_looks(look_elsewhere);
+}
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
+/* A name space of times, and perhaps the user, are for children. */
+static void where_a_process_lives(void **state)
+{
+	static const struct {
+		const char *what;
+		int leaves;
+		int (*look)(void);	/* in a child; 0, or REFUSED */
+	} rows[] = {
+		{ "the host has another name", CLONE_NEWUTS, rename_host },
+		{ "without /proc", CLONE_NEWNS, change_root },
+		{ "where the host began at another time", CLONE_NEWTIME, leave_time },
+	};
+	int status = -1;
+	size_t i;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(beest_process_mark(before), 0);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(unshare(rows[i].leaves | (geteuid() ? CLONE_NEWUSER : 0)) < 0 ?
+			      REFUSED : rows[i].look());
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED)
+			print_message("%s: not permitted here\n", rows[i].what);
+		else if (status)
+			fail_msg("%s: status 0x%x", rows[i].what, (unsigned int)status);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +234,7 @@ int main(void)
 		cmocka_unit_test(began_before_now_and_in_order),
 		cmocka_unit_test(a_strange_name),
 		cmocka_unit_test(the_dead_are_told_from_the_living),
+		cmocka_unit_test(where_a_process_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
