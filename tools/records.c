@@ -136,32 +136,26 @@ static int read_known(struct records *records, struct hartebeest_context *hb, in
 
 /* ---------------------------------------------------------------- life --- */
 
-/* Is the author a process of this machine, so that its process id shows whether it runs? */
-static bool is_of_this_place(const struct beest_incarnation *author)
-{
-	struct beest_incarnation own;
-
-	memset(&own, 0, sizeof(own));
-	return beest_process_mark(own.bytes) == 0 && beest_process_is_same_place(&own, author);
-}
-
 static void judge_life(const struct records *records, struct records_record *record)
 {
 	static const char *const states[] = { "present", "has left", "has failed" };
 	int64_t due = records->ttl - records->ttl / 3 - LATE;
+	struct beest_incarnation own;
+	enum beest_process_life life;
 
 	record->life = states[BEEST_MIN(record->rank.state, BEEST_RANK_FAILED)];
 	if (record->rank.state != BEEST_RANK_ALIVE)
 		return;
-	if (is_of_this_place(&record->record.incarnation)) {
-		record->is_alive = !beest_process_has_ended((pid_t)record->rank.pid);
-		if (!record->is_alive)
-			record->life = "its process has ended";
-	} else {
-		record->is_alive = record->left < 0 || record->left >= due;
-		if (!record->is_alive)
-			record->life = "not renewed in time";
-	}
+
+	memset(&own, 0, sizeof(own));
+	beest_process_mark(own.bytes);		/* zeros: of no place */
+	life = beest_process_life(&record->record.incarnation, (pid_t)record->rank.pid,
+				  record->rank.began, &own);
+	record->is_alive = life == BEEST_PROCESS_UNKNOWN ?
+			   record->left < 0 || record->left >= due : life == BEEST_PROCESS_ALIVE;
+	if (!record->is_alive)
+		record->life = life == BEEST_PROCESS_DEAD ? "its process has ended" :
+			       "not renewed in time";
 }
 
 static int read_settings(struct out *out, struct hartebeest_context *hb, struct records *records)

@@ -28,7 +28,7 @@ struct records_record {
 	/* of presences, "rank/..." */
 	bool is_presence;
 	struct beest_rank_body rank;
-	bool is_alive;			/* its process runs, or on another host: renewed in time */
+	bool is_alive;			/* its process runs, or, if unknown: renewed in time */
 	const char *life;		/* "present", "has left" */
 };
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/process.h"
@@ -21,14 +20,14 @@
 
 #define BYTES 32
 
-/* The mark of the process that made it, its id, and the time in seconds. */
+/* The mark of the process that made it, its id, and when it began. */
 #define NAME "secret-%02x%02x%02x%02x%02x%02x%02x%02x-%d-%" PRIu64
 #define NAME_SIZE 64
 
 struct author {
 	struct beest_incarnation incarnation;
 	pid_t pid;
-	uint64_t time;
+	uint64_t began;			/* see beest_process_ticks() */
 };
 
 static int report(struct out *out, const char *folder, const char *address, int err)
@@ -60,7 +59,7 @@ static void name_write(const struct author *author, char name[NAME_SIZE])
 	const uint8_t *mark = author->incarnation.bytes;
 
 	snprintf(name, NAME_SIZE, NAME, mark[0], mark[1], mark[2], mark[3], mark[4], mark[5],
-		 mark[6], mark[7], (int)author->pid, author->time);
+		 mark[6], mark[7], (int)author->pid, author->began);
 }
 
 static bool name_read(const char *name, struct author *author)
@@ -71,7 +70,7 @@ static bool name_read(const char *name, struct author *author)
 	memset(author, 0, sizeof(*author));
 	if (sscanf(name, "secret-%2x%2x%2x%2x%2x%2x%2x%2x-%d-%" SCNu64, &mark[0], &mark[1],
 		   &mark[2], &mark[3], &mark[4], &mark[5], &mark[6], &mark[7], &author->pid,
-		   &author->time) != BEEST_PROCESS_SIZE + 2)
+		   &author->began) != BEEST_PROCESS_SIZE + 2)
 		return false;
 	for (i = 0; i < BEEST_PROCESS_SIZE; i++)
 		author->incarnation.bytes[i] = (uint8_t)mark[i];
@@ -90,8 +89,8 @@ static void remove_left(const char *folder, const struct author *own)
 
 	while (list && (entry = readdir(list)))
 		if (name_read(entry->d_name, &author) &&
-		    beest_process_is_dead(&author.incarnation, author.pid, author.time,
-					  &own->incarnation))
+		    beest_process_life(&author.incarnation, author.pid, author.began,
+				       &own->incarnation) == BEEST_PROCESS_DEAD)
 			unlinkat(dirfd(list), entry->d_name, 0);
 	if (list)
 		closedir(list);
@@ -157,7 +156,7 @@ static int find_folder(const char *given, char folder[PATH_MAX - NAME_SIZE])
 
 int secret_make(struct out *out, const char *given, const char *address, char path[PATH_MAX])
 {
-	struct author own = { .pid = getpid(), .time = (uint64_t)time(NULL) };
+	struct author own = { .pid = getpid(), .began = beest_process_ticks(getpid()) };
 	char folder[PATH_MAX - NAME_SIZE] = "", name[NAME_SIZE];
 	int ret;
 

@@ -429,7 +429,7 @@ static pid_t find_shell(void)
 /* Runs in the process in the background until the shell ends, or a signal comes. */
 static int serve_shell(struct serving *serving, pid_t shell, int pipe)
 {
-	int64_t began = beest_process_began(shell);
+	const uint64_t began = beest_process_ticks(shell);
 	sigset_t signals, unblocked;
 	FILE *to = fdopen(pipe, "w");
 	siginfo_t info;
@@ -440,8 +440,9 @@ static int serve_shell(struct serving *serving, pid_t shell, int pipe)
 	fclose(to);
 	block_signals(&signals, &unblocked);
 	/* A later process may get the shell's id. */
-	while (began >= 0 && !serving->given_up && !watch(serving, &signals, &info))
-		began = beest_process_began(shell) == began ? began : -1;
+	while (!beest_process_has_ended(shell) && beest_process_ticks(shell) == began &&
+	       !serving->given_up && !watch(serving, &signals, &info))
+		;
 	return STATUS_GOOD;
 }
 

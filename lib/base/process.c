@@ -15,13 +15,15 @@
 #include "lib/base/clock.h"
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
+#include "lib/base/macro.h"
 #include "lib/base/process.h"
 #include "lib/base/random.h"
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* In /proc/PID/stat, by proc(5): the program's name in brackets, and the time of the start. */
+/* In .../stat, by proc(5): the program's name in brackets, and the fields behind it. */
 #define STAT_NAME 2
+#define STAT_THREADS 20
 #define STAT_BEGAN 22
 
 /* 0: unknown, or a kernel without name spaces of that kind. */
@@ -93,23 +95,49 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	return 0;
 }
 
+/* Without a /proc of its own, a PID name space shows that of another, with other ids. */
+static bool proc_is_own(void)
+{
+	char text[16];
+	ssize_t length = readlink("/proc/self", text, sizeof(text) - 1);
+
+	text[BEEST_MAX(length, 0)] = '\0';
+
+	return strtol(text, NULL, 10) == getpid();
+}
+
 /*
- * Reads /proc/PID/stat, and finds the bracket behind the program's name, in which there may be
- * blanks and brackets.  NULL: it cannot be read.
+ * Reads what proc(5) says of a process, and finds the bracket behind the program's name, in which
+ * there may be blanks and brackets.  NULL: it cannot be read.  Asks for the first thread: of the
+ * process itself, qemu's emulation of a processor answers, with another start than the kernel.
  */
 static const char *stat_read(pid_t pid, char *line, size_t size)
 {
-	char path[32];
+	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
 
-	return beest_file_line(path, line, size) ? strrchr(line, ')') : NULL;
+	return proc_is_own() && beest_file_line(path, line, size) ? strrchr(line, ')') : NULL;
 }
 
-/* In a container, process 1 may reap nobody, so that what has ended stays a zombie. */
+/* 0: it is missing. */
+static uint64_t stat_field(const char *at, int number)
+{
+	int field;
+
+	for (field = STAT_NAME; at && field < number; field++)
+		at = strchr(at + 1, ' ');
+
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/*
+ * In a container, process 1 may reap nobody, so that what has ended stays a zombie.  But so does a
+ * first thread that has ended while others run.
+ */
 static bool stat_is_zombie(const char *name_end)
 {
-	return strncmp(name_end, ") Z", 3) == 0;
+	return strncmp(name_end, ") Z", 3) == 0 && stat_field(name_end, STAT_THREADS) <= 1;
 }
 
 bool beest_process_has_ended(pid_t pid)
@@ -133,33 +161,37 @@ int64_t beest_process_clock(void)
 	return now.tv_sec * BEEST_SECOND + now.tv_nsec;
 }
 
-int64_t beest_process_began(pid_t pid)
+uint64_t beest_process_ticks(pid_t pid)
 {
 	char line[1024];
-	const char *at = stat_read(pid, line, sizeof(line));
-	long long ticks = 0;
-	int field;
+	const char *name_end = stat_read(pid, line, sizeof(line));
 
-	if (at && stat_is_zombie(at))
-		return -1;
-	for (field = STAT_NAME; at && field < STAT_BEGAN; field++)
-		at = strchr(at + 1, ' ');
-	if (at)
-		ticks = strtoll(at, NULL, 10);
-
-	return ticks > 0 ? ticks * (BEEST_SECOND / sysconf(_SC_CLK_TCK)) : -1;
+	return name_end && !stat_is_zombie(name_end) ? stat_field(name_end, STAT_BEGAN) : 0;
 }
 
-/* A process that began later was given the id since; times are whole seconds. */
-bool beest_process_is_dead(const struct beest_incarnation *incarnation, pid_t pid, uint64_t since,
-			   const struct beest_incarnation *own)
+int64_t beest_process_began(pid_t pid)
 {
-	int64_t age = ((int64_t)time(NULL) - (int64_t)since) * BEEST_SECOND;
+	const uint64_t ticks = beest_process_ticks(pid);
 
-	if (!beest_process_is_same_place(incarnation, own) ||
-	    beest_process_is_same(incarnation, own))
-		return false;
+	return ticks ? (int64_t)ticks * (BEEST_SECOND / sysconf(_SC_CLK_TCK)) : -1;
+}
 
-	return pid == getpid() || beest_process_has_ended(pid) ||
-	       beest_process_began(pid) > beest_process_clock() - age + BEEST_SECOND;
+/* A process that has executed another program has another mark, but the same id and start. */
+enum beest_process_life beest_process_life(const struct beest_incarnation *incarnation, pid_t pid,
+					   uint64_t ticks, const struct beest_incarnation *own)
+{
+	uint64_t now;
+
+	if (!beest_process_is_same_place(incarnation, own))
+		return BEEST_PROCESS_UNKNOWN;
+	if (beest_process_is_same(incarnation, own))
+		return BEEST_PROCESS_ALIVE;
+	if (pid == getpid() || beest_process_has_ended(pid))
+		return BEEST_PROCESS_DEAD;
+
+	now = beest_process_ticks(pid);
+	if (!ticks || !now)
+		return BEEST_PROCESS_UNKNOWN;
+
+	return now == ticks ? BEEST_PROCESS_ALIVE : BEEST_PROCESS_DEAD;
 }

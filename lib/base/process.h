@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.h - identifies this process, and says when one began and whether it has ended
+ * process.h - identifies this process, and says when one began and whether it is alive
  *
  * Owns the mark of a process, with which the incarnations of all its contexts begin.  Host name
- * and process id do not suffice: in a container, the next process often has the same.  Knows
- * nothing of records.
+ * and process id do not suffice: in a container, the next process often has the same.  Compares no
+ * times of day, since any clock may be set.  Knows nothing of records.
  */
 #ifndef BEEST_PROCESS_H
 #define BEEST_PROCESS_H
@@ -60,17 +60,26 @@ bool beest_process_has_ended(pid_t pid);
 int64_t beest_process_clock(void);
 
 /*
- * When the process with this id began, by that clock: up to BEEST_PROCESS_TICK too early.  -1:
- * it has ended, or /proc does not say.
+ * When the process with this id began, in clock ticks since its host did, as the kernel noted it.
+ * It tells the processes that had this id apart.  0: it has ended, or /proc does not say.
  */
+uint64_t beest_process_ticks(pid_t pid);
+
+/* The same by beest_process_clock(): up to BEEST_PROCESS_TICK too early; -1 for 0. */
 #define BEEST_PROCESS_TICK INT64_C(10000000)
 int64_t beest_process_began(pid_t pid);
 
+enum beest_process_life {
+	BEEST_PROCESS_UNKNOWN,		/* of another place, or /proc does not say enough */
+	BEEST_PROCESS_ALIVE,
+	BEEST_PROCESS_DEAD,
+};
+
 /*
- * Is the process of @incarnation known to be dead?  It had the id @pid at the time @since of
- * time(2), and nobody knows about a process of another place than that of @own.
+ * What this process, with the mark of @own, knows of the process of @incarnation, which had the id
+ * @pid and began at @ticks; 0: unknown.
  */
-bool beest_process_is_dead(const struct beest_incarnation *incarnation, pid_t pid, uint64_t since,
-			   const struct beest_incarnation *own);
+enum beest_process_life beest_process_life(const struct beest_incarnation *incarnation, pid_t pid,
+					   uint64_t ticks, const struct beest_incarnation *own);
 
 #endif

@@ -156,21 +156,21 @@ static bool is_witness(const struct beest_record *record, const struct beest_ran
 static int is_of_this_run(struct beest_registry *registry, const struct beest_record *record,
 			  const struct beest_rank_body *body)
 {
+	const struct beest_incarnation *own = &registry->presence.incarnation;
 	const int64_t began = registry->failure.began;
 	size_t at = failing_offset(body);
 	struct beest_kv_stats stats;
 	struct failing failing;
-	int64_t author, since;
+	int64_t since;
 	int ret;
 
 	if (beest_codec_decode(&failing_layout, record->body + at, record->size - at,
 			       &failing) < 0)
 		return 0;
-	if (beest_process_is_same_place(&record->incarnation, &registry->presence.incarnation)) {
-		author = beest_process_began((pid_t)body->pid);
+	if (beest_process_is_same_place(&record->incarnation, own))
 		return (int64_t)failing.place >= began ||
-		       (author >= 0 && author <= (int64_t)failing.place);
-	}
+		       beest_process_life(&record->incarnation, (pid_t)body->pid, body->began,
+					  own) == BEEST_PROCESS_ALIVE;
 	if (!failing.server)
 		return 0;
 

@@ -84,7 +84,8 @@ void beest_presence_news(const struct beest_registry *registry, struct beest_inc
 static bool is_dead(const struct beest_incarnation *incarnation, const struct beest_rank_body *body,
 		    const struct beest_incarnation *own)
 {
-	return beest_process_is_dead(incarnation, (pid_t)body->pid, body->time, own);
+	return beest_process_life(incarnation, (pid_t)body->pid, body->began, own) ==
+	       BEEST_PROCESS_DEAD;
 }
 
 static bool is_none(const struct beest_incarnation *incarnation)

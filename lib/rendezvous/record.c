@@ -483,7 +483,7 @@ int beest_record_mr_decode(const struct beest_record *record,
 /* ------------------------------------------------------------------------ ranks --- */
 
 static const struct beest_codec_field rank_rows[] = {
-	BEEST_CODEC_ROW(beest_rank_body, time, UINT),
+	BEEST_CODEC_ROW(beest_rank_body, began, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, participants, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, servers, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, pid, UINT),

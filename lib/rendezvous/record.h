@@ -124,7 +124,7 @@ enum beest_rank_state {
 #define BEEST_WAITS_MAX 96
 
 struct beest_rank_body {
-	uint64_t time;			/* seconds since 1970; never compared with a clock */
+	uint64_t began;			/* see beest_process_ticks() */
 	uint64_t participants;		/* digest of the ids, 0: unknown */
 	uint64_t servers;		/* digest of the list of servers */
 	uint32_t pid;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -371,7 +370,7 @@ int beest_registry_present(struct beest_registry *registry)
 
 	pthread_mutex_lock(&registry->lock);
 	presence->self.pid = (uint32_t)getpid();
-	presence->self.time = (uint64_t)time(NULL);
+	presence->self.began = beest_process_ticks(getpid());
 	record.ttl = presence->ttl = state_ttl[presence->self.state];
 	record.claims = presence->rank >= 0 && !presence->owned &&
 			presence->self.state == BEEST_RANK_ALIVE;

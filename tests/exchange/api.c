@@ -27,7 +27,7 @@
 #include "lib/kv/kv.h"
 #include "lib/rendezvous/entry.h"
 #include "lib/verbs/qp.h"
-#include "tests/support/began.h"
+#include "tests/support/clock-step.h"
 #include "tests/support/fake-clock.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
@@ -1149,6 +1149,14 @@ static void confirmed_to_the_former_run(void **state)
 	are_connected();
 }
 
+static int exit_status(pid_t child)
+{
+	int status = -1;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return status;
+}
+
 static void push_and_die(int rank)
 {
 	pid_t child = fork();
@@ -1180,6 +1188,71 @@ static void a_message_of_a_former_run(void **state)
 	assert_int_equal(hartebeest_msg_push(a.hb, "a", "latter", 7, 0), 0);
 	assert_int_equal(hartebeest_msg_wait(b.hb, "a", text, 8, NULL, 0), 0);
 	assert_string_equal(text, "latter");
+}
+
+/* Rank 1 lives in a process of its own until @hold ends. */
+static pid_t push_and_live(int *hold)
+{
+	int holds[2], tells[2];
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(holds), 0);
+	assert_int_equal(pipe(tells), 0);
+	child = fork();
+	if (child == 0) {
+		close(holds[1]);
+		if (open_context(&b.hb, 1) == 0 &&
+		    hartebeest_msg_push(b.hb, "b", "living", 7, 0) == 0 &&
+		    write(tells[1], "", 1) == 1)
+			_exit(TEMP_FAILURE_RETRY(read(holds[0], &byte, 1)) != 0);
+		_exit(2);
+	}
+	close(holds[0]);
+	close(tells[1]);
+	assert_int_equal(TEMP_FAILURE_RETRY(read(tells[0], &byte, 1)), 1);
+	close(tells[0]);
+	*hold = holds[1];
+	return child;
+}
+
+/* No step of the clock changes whose messages count, or who has a rank. */
+static void set_clock_while_rank_lives(time_t seconds)
+{
+	char text[8] = "";
+	pid_t child;
+	int hold;
+
+	push_and_die(0);
+	child = push_and_live(&hold);
+	clock_step = seconds;
+	assert_int_equal(open_context(&a.hb, 0), 0);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "b", text, 8, NULL, 0)), 0);
+	assert_string_equal(text, "living");
+	assert_int_equal(open_context(&b.hb, 1), 0);
+	assert_int_equal(IN_VAIN(hartebeest_msg_wait(b.hb, "b", text, 8, NULL, 0)), -EADDRINUSE);
+	assert_error_has("rank 1 runs twice: as pid ");
+	leave(&b);
+
+	close(hold);
+	assert_int_equal(exit_status(child), 0);
+	assert_int_equal(open_context(&b.hb, 1), 0);
+	assert_int_equal(hartebeest_msg_push(b.hb, "b", "heir", 5, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(a.hb, "b", text, 8, NULL, 0), 0);
+	assert_string_equal(text, "heir");
+	clock_step = 0;
+}
+
+static void a_clock_that_is_set_forward(void **state)
+{
+	(void)state;
+	set_clock_while_rank_lives(3600);
+}
+
+static void a_clock_that_is_set_back(void **state)
+{
+	(void)state;
+	set_clock_while_rank_lives(-3600);
 }
 
 /* ------------------------------------------------------------- reconnect --- */
@@ -2349,14 +2422,6 @@ static int rank_wait(int rank)
 	       hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL, 0);
 }
 
-static int exit_status(pid_t child)
-{
-	int status = -1;
-
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return status;
-}
-
 /* Rank 2 fails and ends.  Rank 0 began before that, rank 1 after it; neither has looked before. */
 static void a_rank_that_fails_first(void **state)
 {
@@ -2368,7 +2433,6 @@ static void a_rank_that_fails_first(void **state)
 	char byte;
 
 	(void)state;
-	began_need();
 	assert_int_equal(pipe(ends), 0);
 	early = fork();
 	if (early == 0) {
@@ -2732,6 +2796,8 @@ int main(void)
 		TEST(former_run_with_the_same_numbers),
 		TEST(confirmed_to_the_former_run),
 		TEST(a_message_of_a_former_run),
+		TEST(a_clock_that_is_set_forward),
+		TEST(a_clock_that_is_set_back),
 		TEST(both_reconnect),
 		TEST(reconnect_before_anything),
 		TEST(a_fixed_sequence_number_confirms_nothing),

@@ -43,6 +43,13 @@ int64_t beest_process_began(pid_t other)
 	return fake_process_began ? fake_process_began(other) : -1;
 }
 
+uint64_t beest_process_ticks(pid_t other)
+{
+	int64_t began = beest_process_began(other);
+
+	return began < 0 ? 0 : (uint64_t)(began / BEEST_PROCESS_TICK);
+}
+
 bool fake_process_hides_deaths;
 
 /*
@@ -83,13 +90,15 @@ void fake_process_kill(const struct beest_incarnation *incarnation)
 	memcpy(place, incarnation->bytes + BEEST_PROCESS_SIZE, sizeof(*place));
 }
 
-bool beest_process_is_dead(const struct beest_incarnation *incarnation, pid_t id, uint64_t since,
-			   const struct beest_incarnation *own)
+enum beest_process_life beest_process_life(const struct beest_incarnation *incarnation, pid_t id,
+					   uint64_t ticks, const struct beest_incarnation *own)
 {
-	(void)id;
-	(void)since;
-	(void)own;
-	return !fake_process_hides_deaths && *killed_find(incarnation);
+	if (!fake_process_hides_deaths && *killed_find(incarnation))
+		return BEEST_PROCESS_DEAD;
+	if (!beest_process_is_same_place(incarnation, own) || !ticks)
+		return BEEST_PROCESS_UNKNOWN;
+
+	return beest_process_ticks(id) == ticks ? BEEST_PROCESS_ALIVE : BEEST_PROCESS_DEAD;
 }
 
 static pid_t pid;			/* 0: unknown */

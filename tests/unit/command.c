@@ -13,19 +13,25 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
+#include "lib/base/file.h"
+#include "lib/base/macro.h"
 #include "lib/base/memlock.h"
 #include "lib/verbs/node.h"
+#include "tests/support/clock-step.h"
 #include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/scratch.h"
 #include "tools/file.h"
+#include "tools/secret.h"
 
 static struct talk talk;
 
@@ -634,6 +640,87 @@ static void on_a_narrow_terminal(void **state)
 			fail_msg("wider than 50 columns: %s", line);
 }
 
+#ifdef HAVE_CRYPTO
+static void make_secret(const char *folder, char path[PATH_MAX])
+{
+	struct out out;
+
+	out_start(&out, "serve", false);
+	assert_int_equal(secret_make(&out, folder, "server", path), STATUS_GOOD);
+}
+
+/* Makes a secret in a process that lives on. */
+static pid_t start_with_secret(const char *folder, char path[PATH_MAX])
+{
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		make_secret(folder, path);
+		if (write(ends[1], path, PATH_MAX) == PATH_MAX)
+			pause();
+		_exit(1);
+	}
+	close(ends[1]);
+	assert_int_equal(beest_file_read(ends[0], path, PATH_MAX), PATH_MAX);
+	close(ends[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* The next serve removes the secret of one that has ended, whatever the clock says. */
+static void secrets_of_other_processes(void **state)
+{
+	static const struct {
+		bool killed;
+		time_t clock_step;
+		const char *began;	/* NULL: as its name says; when a process of this id did */
+		bool stays;
+	} rows[] = {
+		{ false, 0, NULL, true },
+		{ false, 3600, NULL, true },
+		{ false, -3600, NULL, true },
+		{ false, 0, "0", true },	/* unknown */
+		{ false, 0, "1", false },
+		{ true, 0, NULL, false },
+		{ true, -3600, NULL, false },
+		{ true, 0, "0", false },
+	};
+	char folder[SCRATCH_SIZE], its[PATH_MAX], own[PATH_MAX], path[PATH_MAX];
+	size_t i;
+	pid_t pid;
+
+	(void)state;
+	scratch_folder(folder, "hartebeest-secrets");
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		pid = start_with_secret(folder, its);
+		strcpy(path, its);
+		if (rows[i].began)
+			strcpy(strrchr(path, '-') + 1, rows[i].began);
+		assert_int_equal(rename(its, path), 0);
+		if (rows[i].killed)
+			end(pid);
+		clock_step = rows[i].clock_step;
+		make_secret(folder, own);
+		clock_step = 0;
+		assert_int_equal(access(path, F_OK) == 0, rows[i].stays);
+		unlink(path);
+		assert_int_equal(unlink(own), 0);
+		if (!rows[i].killed)
+			end(pid);
+	}
+	assert_int_equal(rmdir(folder), 0);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -663,6 +750,9 @@ int main(void)
 		TEST(a_line_of_progress),
 		TEST(on_a_terminal),
 		TEST(on_a_narrow_terminal),
+#ifdef HAVE_CRYPTO
+		TEST(secrets_of_other_processes),
+#endif
 		TEST(on_the_narrowest_terminal),
 	};
 

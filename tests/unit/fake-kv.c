@@ -435,11 +435,12 @@ static void a_death_is_that_of_one_process(void **state)
 	(void)state;
 	memset(&dead, 7, sizeof(dead));
 	fake_process_kill(&dead);
-	assert_true(beest_process_is_dead(&dead, 1, 0, &dead));
+	assert_int_equal(beest_process_life(&dead, 1, 0, &dead), BEEST_PROCESS_DEAD);
 	for (i = BEEST_PROCESS_SIZE; i < BEEST_INCARNATION_SIZE; i++) {
 		living = dead;
 		living.bytes[i]++;
-		assert_false(beest_process_is_dead(&living, 1, 0, &dead));
+		assert_int_equal(beest_process_life(&living, 1, 0, &dead),
+				 BEEST_PROCESS_UNKNOWN);
 	}
 }
 

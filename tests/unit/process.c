@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* process.c - the mark of a process, when it began, and whether it has ended */
+/* process.c - the mark of a process, when it began, and whether it is alive */
 #include "config.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lib/base/file.h"
 #include "lib/base/macro.h"
 #include "lib/base/process.h"
-#include "tests/support/began.h"
+#include "tests/support/pause.h"
 #include "tests/support/scratch.h"
 #include "tests/support/timer.h"
 #include "tests/support/unit.h"
@@ -75,7 +77,6 @@ static void began_before_now_and_in_order(void **state)
 	pid_t pid;
 
 	(void)state;
-	began_need();
 	assert_true(mine > 0 && mine <= before);
 	assert_true(beest_process_began(1) <= mine);
 	pid = fork();
@@ -99,8 +100,10 @@ static void a_strange_name(void **state)
 	assert_int_equal(beest_process_began(getpid()), mine);
 }
 
-/* Of this place; the mark differs from that of this process. */
-static bool is_dead(pid_t pid, time_t since)
+/* ----------------------------------------------------------------- dead or alive --- */
+
+/* Of a process of this place, with another mark than this one. */
+static enum beest_process_life life(pid_t pid, uint64_t ticks)
 {
 	struct beest_incarnation own = { { 0 } }, other;
 
@@ -108,33 +111,91 @@ static bool is_dead(pid_t pid, time_t since)
 	other = own;
 	other.bytes[BEEST_PROCESS_SIZE - 1] ^= 1;
 
-	return beest_process_is_dead(&other, pid, (uint64_t)since, &own);
+	return beest_process_life(&other, pid, ticks, &own);
+}
+
+static void *rest(void *data)
+{
+	pause();
+	return data;
+}
+
+/* It ends with the test at the latest. */
+static pid_t start(bool ends_first_thread)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (ends_first_thread && pthread_create(&thread, NULL, rest, NULL) == 0)
+		pthread_exit(NULL);
+	rest(NULL);
+	_exit(0);
 }
 
 /* A dead process is known as such as soon as it has ended, and when its id is in use again. */
 static void the_dead_are_told_from_the_living(void **state)
 {
-	struct beest_incarnation own = { { 0 } }, stranger = { { 1, 2, 3 } };
+	const pid_t pid = start(false);
+	const uint64_t ticks = beest_process_ticks(pid);
+	const struct {
+		pid_t pid;
+		uint64_t ticks;
+		enum beest_process_life life;	/* until the process is killed */
+	} rows[] = {
+		{ pid, ticks, BEEST_PROCESS_ALIVE },
+		{ pid, ticks - 1, BEEST_PROCESS_DEAD },		/* the id is another's now */
+		{ pid, ticks + 1, BEEST_PROCESS_DEAD },
+		{ pid, 0, BEEST_PROCESS_UNKNOWN },
+		{ getpid(), beest_process_ticks(getpid()), BEEST_PROCESS_DEAD },
+		{ getpid(), 0, BEEST_PROCESS_DEAD },
+	};
 	siginfo_t info;
-	pid_t pid;
+	size_t i;
 
 	(void)state;
-	pid = fork();
-	if (pid == 0) {
-		pause();
-		_exit(0);
-	}
-	assert_false(is_dead(pid, time(NULL)));
-	assert_true(is_dead(pid, time(NULL) - 3600));	/* this one had not begun by then */
-	assert_true(is_dead(getpid(), time(NULL)));	/* and has another mark now */
+	assert_true(ticks > 0);
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		assert_int_equal(life(rows[i].pid, rows[i].ticks), rows[i].life);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	assert_true(is_dead(pid, time(NULL)));		/* not waited for */
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		assert_int_equal(life(rows[i].pid, rows[i].ticks), BEEST_PROCESS_DEAD);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_true(is_dead(pid, time(NULL)));
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		assert_int_equal(life(rows[i].pid, rows[i].ticks), BEEST_PROCESS_DEAD);
+}
+
+static void nothing_is_known_of_other_places(void **state)
+{
+	struct beest_incarnation own = { { 0 } }, stranger = { { 1, 2, 3 } };
+
+	(void)state;
 	assert_int_equal(beest_process_mark(own.bytes), 0);
-	assert_false(beest_process_is_dead(&stranger, pid, 0, &own));
-	assert_false(beest_process_is_dead(&own, pid, 0, &own));
+	assert_int_equal(beest_process_life(&stranger, getpid(), 1, &own), BEEST_PROCESS_UNKNOWN);
+	assert_int_equal(beest_process_life(&own, getpid(), 1, &own), BEEST_PROCESS_ALIVE);
+}
+
+/* The first thread may end alone, and then looks like a process that has ended. */
+static void a_process_lives_as_long_as_any_thread(void **state)
+{
+	const pid_t pid = start(true);
+	const uint64_t ticks = beest_process_ticks(pid);
+	char line[1024] = "", path[32];
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (!strstr(line, ") Z ")) {
+		pause_ms(1);
+		assert_true(beest_file_line(path, line, sizeof(line)));
+	}
+	assert_false(beest_process_has_ended(pid));
+	assert_int_equal(life(pid, ticks), BEEST_PROCESS_ALIVE);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(life(pid, ticks), BEEST_PROCESS_DEAD);
 }
 
 /* ---------------------------------------------------------------- other surroundings --- */
@@ -173,11 +234,33 @@ static int rename_host(void)
 	return !is_same_place() || child_looks(look_here);
 }
 
+/* Then nobody reads of another process whether it is alive, but all know that one has ended. */
 static int change_root(void)
 {
+	const pid_t pid = start(false);
+	const uint64_t ticks = beest_process_ticks(pid);
 	bool good = is_same_place();
 
-	return chroot(scratch()) < 0 || !good || !is_same_place();
+	if (chroot(scratch()) < 0)
+		good = false;
+	good = good && is_same_place() && !beest_process_ticks(getpid()) &&
+	       life(pid, ticks) == BEEST_PROCESS_UNKNOWN;
+	kill(pid, SIGKILL);
+	return waitpid(pid, NULL, 0) != pid || !good || life(pid, ticks) != BEEST_PROCESS_DEAD;
+}
+
+/* This process is process 1, but not that of /proc. */
+static int look_with_another_proc(void)
+{
+	const pid_t pid = start(false);
+
+	return is_same_place() || beest_process_ticks(getpid()) || beest_process_ticks(pid) ||
+	       life(pid, 1) != BEEST_PROCESS_UNKNOWN;
+}
+
+static int leave_processes(void)
+{
+	return child_looks(look_with_another_proc);
 }
 
 static int look_elsewhere(void)
@@ -204,6 +287,7 @@ static void where_a_process_lives(void **state)
 	} rows[] = {
 		{ "the host has another name", CLONE_NEWUTS, rename_host },
 		{ "without /proc", CLONE_NEWNS, change_root },
+		{ "with the /proc of other processes", CLONE_NEWPID, leave_processes },
 		{ "where the host began at another time", CLONE_NEWTIME, leave_time },
 	};
 	int status = -1;
@@ -234,6 +318,8 @@ int main(void)
 		cmocka_unit_test(began_before_now_and_in_order),
 		cmocka_unit_test(a_strange_name),
 		cmocka_unit_test(the_dead_are_told_from_the_living),
+		cmocka_unit_test(nothing_is_known_of_other_places),
+		cmocka_unit_test(a_process_lives_as_long_as_any_thread),
 		cmocka_unit_test(where_a_process_lives),
 	};
 

@@ -57,7 +57,7 @@ static struct beest_qp_body qp_example(void)
 }
 
 static const struct beest_rank_body rank_example = {
-	.time = 0x6b00df00, .participants = PARTICIPANTS, .servers = SERVERS, .pid = 4711,
+	.began = 0x6b00df00, .participants = PARTICIPANTS, .servers = SERVERS, .pid = 4711,
 	.size = 2, .host = "node1", .device = "mlx5_0:1",
 	.displaced = { { 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31 } },
 };
@@ -783,7 +783,7 @@ static void addresses_of_nobody_are_refused(void **state)
 
 static void ranks_are_same(const struct beest_rank_body *a, const struct beest_rank_body *b)
 {
-	assert_true(a->time == b->time);
+	assert_true(a->began == b->began);
 	assert_true(a->participants == b->participants);
 	assert_true(a->servers == b->servers);
 	assert_int_equal(a->pid, b->pid);
@@ -810,7 +810,7 @@ static void ranks_come_back(void **state)
 
 	in.state = BEEST_RANK_FAILED;
 	in.pid = in.size = UINT32_MAX;
-	in.time = UINT64_MAX;
+	in.began = UINT64_MAX;
 	unit_repeat(in.host, 'h', BEEST_HOST_MAX - 1);
 	unit_repeat(in.device, 'd', BEEST_DEVICE_MAX - 1);
 	unit_repeat(in.reason, 'r', BEEST_REASON_MAX - 1);

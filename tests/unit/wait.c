@@ -1320,7 +1320,8 @@ static int64_t failed_at;
 
 static int64_t late_row_began(pid_t pid)
 {
-	int64_t ms = pid == AUTHOR ? late_row->author : late_row->waiter;
+	const int64_t author = fake_process_pid == AUTHOR ? -5000 : late_row->author;
+	int64_t ms = pid == AUTHOR ? author : late_row->waiter;
 
 	return ms == GONE ? -1 : failed_at + ms * BEEST_MS;
 }
