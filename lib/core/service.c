@@ -176,6 +176,7 @@ static int service_listen(struct service *service, struct listening *l)
 	l->starts |= lost;
 	if (lost)
 		service_begin(service);
+	/* The clock counts only where the list was lost, with the number to count on from. */
 	service->since = BEEST_MAX((uint64_t)time(NULL), service->roster.since + 1);
 
 	return service_say(service, &l->home);

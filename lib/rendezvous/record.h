@@ -176,7 +176,7 @@ enum beest_service_word {
 
 struct beest_service_body {
 	uint8_t word;			/* of enum beest_service_word; others mean nothing here */
-	uint64_t since;			/* when its author began, in seconds since 1970 */
+	uint64_t since;			/* orders listeners, see hartebeest-exchange(7) */
 	size_t count;			/* else: of the requests */
 	struct beest_request_id ids[BEEST_SERVICE_IDS];
 };
