@@ -1339,7 +1339,7 @@ int hartebeest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pa
 int hartebeest_msg_push(struct hartebeest_context *hb, const char *key, const void *data,
 			size_t length, int64_t deadline);
 
-/* The message is for one reader, whose wait deletes it. */
+/* The message is for one reader, whose wait takes it. */
 #define HARTEBEEST_MSG_ONCE 1u
 
 /*
@@ -1364,9 +1364,10 @@ static inline void hartebeest_msg_attr_init(struct hartebeest_msg_attr *attr)
  * @attr: how long it lives, and for how many readers
  *
  * Otherwise as hartebeest_msg_push().  With HARTEBEEST_MSG_ONCE, the first reader whose buffer
- * is large enough deletes the message as it reads it, and others do not get it; a wait without
- * a buffer leaves it there.  The context keeps no copy, and does not store the message again if
- * its server loses it, since it cannot know whether it had been read.
+ * is large enough takes the message, and others do not get it; a wait without a buffer leaves it
+ * there.  The reader puts a tombstone in its place for a minute, which shows a push or a take
+ * whose answer was lost what it has done.  The context keeps no copy, and does not store the
+ * message again if its server loses it, since it cannot know whether it had been read.
  *
  * Returns as hartebeest_msg_push(), -EINVAL (@attr was not initialized; ttl is no such time), or
  * -E2BIG (a field or flag that this version does not know).
@@ -1385,13 +1386,12 @@ int hartebeest_msg_push_attr(struct hartebeest_context *hb, const char *key, con
  * @length:   receives the full length of the message in bytes; may be NULL
  *
  * The message stays for others, unless it was pushed with HARTEBEEST_MSG_ONCE.  Then this call
- * deletes it, which takes one more round trip, and goes on waiting if another reader was
- * faster.
+ * takes it, which needs one more round trip, and goes on waiting if another reader was faster.
  *
  * Returns 0, -ETIMEDOUT, -EIO or -ENETDOWN (of the device: see hartebeest_event_get()),
  * -EBADMSG, -EPROTONOSUPPORT, -ESTALE (a message for one reader is gone, since its server failed
- * as it was deleted), or -EMSGSIZE if @size is too small (@length is set then, too; the buffer
- * is not).
+ * as it was taken, and so is its tombstone), or -EMSGSIZE if @size is too small (@length is set
+ * then, too; the buffer is not).
  *
  * Since: 0.1
  */
@@ -1443,8 +1443,9 @@ int hartebeest_msgs_wait(struct hartebeest_context *hb, struct hartebeest_messag
 /**
  * hartebeest_msg_delete() - remove a message
  *
- * Returns 0, or -ENOENT if there is no such message: after -EAGAIN (HARTEBEEST_ONCE), the call
- * before may have deleted it.  Since: 0.1
+ * Returns 0; -ENOENT if there is no such message, or its only reader has taken it (after -EAGAIN
+ * with HARTEBEEST_ONCE, the call before may have deleted it); or -ESTALE, as hartebeest_msg_wait().
+ * Since: 0.1
  */
 int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_t deadline);
 

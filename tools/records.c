@@ -383,9 +383,16 @@ static void add_mr(struct beest_text *text, const struct records *records,
 static void add_message(struct beest_text *text, const struct records *records,
 			const struct records_record *record)
 {
+	struct beest_message_body body;
+
 	(void)records;
-	beest_text_add(text, "message of %zu byte%s", record->record.size,
-		       record->record.size == 1 ? "" : "s");
+	if (beest_record_message_decode(&record->record, &body) < 0)
+		beest_text_add(text, "unreadable");
+	else if (body.taken)
+		beest_text_add(text, "message for one reader, which has taken it");
+	else
+		beest_text_add(text, "message of %zu byte%s%s", body.size,
+			       body.size == 1 ? "" : "s", body.once ? ", for one reader" : "");
 }
 
 static void add_strangers(struct beest_text *text, const struct beest_entry_reader *reader)

@@ -38,7 +38,8 @@ struct beest_lease_copy {
 	const struct beest_record_row *row;
 	int64_t ttl;		/* seconds */
 	uint8_t flags;
-	bool claims;		/* is only added */
+	bool claims;		/* is only added ... */
+	uint64_t unique;	/* ... or replaces the value that has it; 0: none */
 	size_t size;
 	char *key;
 	uint8_t bytes[];
@@ -59,6 +60,7 @@ struct lease {
 	bool superseded;	/* another process's record is there, ... */
 	bool contested;		/* ... or once was */
 	bool refused;		/* this version is too large for the server: never sent again */
+	bool occupied;		/* it claims, but there is another value, or an earlier attempt's */
 	bool checked;		/* DOOMED: was read, and is ours ... */
 	bool gone;		/* ... or absent: a tombstone is added, not set */
 	bool listed;		/* the list that it joins was there, as far as is known */
@@ -287,6 +289,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	copy->ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
 	copy->flags = wanted->flags;
 	copy->claims = wanted->claims;
+	copy->unique = wanted->unique;
 	copy->size = wanted->size;
 	copy->key = (char *)copy->bytes + wanted->size;
 	memcpy(copy->bytes, wanted->bytes, wanted->size);
@@ -311,7 +314,7 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	lease_set_serial(leases, lease, wanted->serial);
 	lease->digest = wanted->digest;
 	lease->superseded = false;
-	lease->refused = false;
+	lease->refused = lease->occupied = false;
 	lease->checked = lease->gone = false;
 	lease_set_state(leases, lease, DIRTY);
 
@@ -365,7 +368,8 @@ bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lea
 			(lease->contested ? BEEST_LEASE_CONTESTED : 0) |
 			(lease->refused ? BEEST_LEASE_REFUSED : 0) |
 			(lease->state == CLEAN || (lease->sent && !lease->refused) ?
-			 BEEST_LEASE_SENT : 0);
+			 BEEST_LEASE_SENT : 0) |
+			(lease->occupied ? BEEST_LEASE_OCCUPIED : 0);
 	pthread_mutex_unlock(&leases->lock);
 
 	return facts & fact;
@@ -715,7 +719,7 @@ static void plan_add(struct beest_lease_plan *plan, struct beest_lease_copy *cop
 	plan->written[plan->write_count] = copy_hold(copy);
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
 		.verb = verb, .key = copy->key, .value = copy->bytes, .size = size,
-		.ttl = copy->ttl, .answered = copy->row->taken,
+		.ttl = copy->ttl, .answered = copy->row->taken, .unique = copy->unique,
 	};
 }
 
@@ -723,8 +727,9 @@ static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 {
 	struct beest_lease_copy *copy = lease->copy;
 	enum beest_kv_verb verb = copy->row->joins ? BEEST_KV_APPEND :
-				  lease->state == LOST || lease->gone || copy->claims ?
-				  BEEST_KV_ADD :
+				  lease->state == LOST || lease->gone ? BEEST_KV_ADD :
+				  copy->unique ? BEEST_KV_CAS :
+				  copy->claims ? BEEST_KV_ADD :
 				  lease->state == DOOMED && !copy_is_closed(copy) ?
 				  BEEST_KV_DELETE : BEEST_KV_SET;
 
@@ -963,6 +968,9 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			continue;	/* reading it back has shown more */
 		} else if (known && write->ret == -EMSGSIZE) {
 			lease->refused = true;
+		} else if (known && lease->copy->claims && write->ret < 0) {
+			lease->occupied = true;
+			write_stored(leases, lease, found);
 		} else if (!known || (write->ret < 0 && write->ret != -EEXIST)) {
 			lease->sent = false;
 		} else if (stored || write->answered) {

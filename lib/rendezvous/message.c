@@ -8,10 +8,105 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/random.h"
 #include "lib/base/sized.h"
 #include "lib/rendezvous/message.h"
 #include "lib/rendezvous/store.h"
 #include "lib/rendezvous/wait.h"
+
+/* How long a tombstone lives, in seconds: the author may push the message again until then. */
+#define TAKEN_TTL 60
+
+/* ------------------------------------------------------------------ for one reader --- */
+
+/* What the server has under the key of a message. */
+struct held {
+	struct beest_registry *registry;
+	const char *name, *key;
+	const struct beest_limit *limit;
+	uint64_t unique;			/* 0: nothing */
+	struct beest_message_body body;		/* its ids; its data are not kept */
+};
+
+/* What is no message of this job may be replaced like one. */
+static int held_read(struct held *held)
+{
+	struct beest_seal *seal = held->registry->seal;
+	struct beest_kv_value value;
+	struct beest_record record;
+	int ret = beest_store_read(held->registry, held->key, &value, held->limit);
+
+	memset(&held->body, 0, sizeof(held->body));
+	held->unique = ret == 0 && value.bytes ? value.unique : 0;
+	if (held->unique)
+		ret = beest_record_decode(seal, value.bytes, value.size, BEEST_KIND_MESSAGE,
+					  held->key, &record);
+	if (ret == 0 && held->unique)
+		ret = beest_record_message_decode(&record, &held->body);
+	beest_kv_values_free(&value, 1);
+
+	return ret == -EBADMSG || ret == -EPROTONOSUPPORT || ret == -ENOKEY ||
+	       ret == -EKEYREJECTED ? 0 : ret;
+}
+
+static bool held_is_of(const struct held *held, const uint8_t push[BEEST_ONCE_ID])
+{
+	return held->body.once && memcmp(held->body.push, push, BEEST_ONCE_ID) == 0;
+}
+
+/*
+ * The server did not replace the message, or did so in an attempt whose answer was lost.  1: it
+ * did; 0: it did not.
+ */
+static int held_judge(struct held *held, const uint8_t *push, const uint8_t *take)
+{
+	int ret = held_read(held);
+
+	if (ret < 0)
+		return ret;
+	if (held_is_of(held, push))
+		return held->body.taken && memcmp(held->body.take, take, BEEST_ONCE_ID) == 0;
+
+	return beest_fail(ESTALE, "message '%s' (key %s) is gone: its server failed as it was "
+			  "taken, by this reader or by another", held->name, held->key);
+}
+
+/*
+ * Puts a tombstone in place of the message that was read.  1: it is this caller's; 0: another
+ * reader or push was faster.
+ */
+static int held_take(struct held *held, const uint8_t push[BEEST_ONCE_ID])
+{
+	struct beest_registry *registry = held->registry;
+	uint8_t ids[2 * BEEST_ONCE_ID], bytes[BEEST_RECORD_EMPTY_MAX + sizeof(ids)];
+	const struct beest_record record = {
+		.kind = BEEST_KIND_MESSAGE, .flags = BEEST_RECORD_ONCE | BEEST_RECORD_CLOSED,
+		.incarnation = registry->presence.incarnation, .rank = -1,
+		.body = ids, .size = sizeof(ids),
+	};
+	struct beest_look_extra extra = {
+		.server = beest_kv_server_of(registry->kv, held->key),
+		.write = { .verb = BEEST_KV_CAS, .key = held->key, .value = bytes,
+			   .ttl = TAKEN_TTL, .unique = held->unique, .answered = true },
+	};
+	int ret = beest_random(ids + BEEST_ONCE_ID, BEEST_ONCE_ID);
+
+	memcpy(ids, push, BEEST_ONCE_ID);
+	if (ret == 0)
+		ret = beest_record_encode(registry->seal, &record, held->key, bytes,
+					  sizeof(bytes));
+	if (ret < 0)
+		return ret;
+	extra.write.size = (size_t)ret;
+	beest_lease_forget(registry->leases, held->key, 0);
+	ret = beest_store_ask(registry, &extra, 1, "to be taken", held->limit);
+	if (ret != -EEXIST && ret != -ENOENT)
+		return ret < 0 ? ret : 1;
+
+	return extra.repeated ? held_judge(held, push, ids + BEEST_ONCE_ID) : 0;
+}
+
+/* ------------------------------------------------------------------------- pushing --- */
 
 static int life_check(const struct hartebeest_msg_attr *attr)
 {
@@ -37,17 +132,97 @@ static int64_t life_ttl(const struct hartebeest_msg_attr *attr)
 	return attr->ttl ? attr->ttl / BEEST_SECOND + 2 : 0;
 }
 
+/* Puts it again if another thread's push replaced it meanwhile, failed and was given up. */
+static int message_put(struct beest_registry *registry,
+		       const struct beest_registry_record *record,
+		       const struct beest_limit *limit)
+{
+	int ret;
+
+	do
+		ret = beest_store_publish(registry, record, limit);
+	while (ret == 0 && !beest_lease_is(registry->leases, record->key, BEEST_LEASE_THERE));
+
+	return ret;
+}
+
+/*
+ * Nothing that a server may carry out late or twice replaces a tombstone: the message is added
+ * or, if something else is there, replaces just that.
+ */
+static int once_put(struct held *held, struct beest_registry_record *record)
+{
+	const uint8_t *push = record->body;
+	bool again;
+	int ret;
+
+	for (again = false; ; again = true) {
+		ret = message_put(held->registry, record, held->limit);
+		if (ret < 0 || !beest_lease_is(held->registry->leases, held->key,
+					       BEEST_LEASE_OCCUPIED))
+			return ret;
+		ret = held_read(held);
+		if (ret < 0 || held_is_of(held, push))
+			return ret;
+		if (again && !beest_limit_left(held->limit))
+			return beest_fail(beest_limit_errno(held->limit), "message '%s' (key %s): "
+					  "others push or take messages of this key all the time",
+					  held->name, held->key);
+		record->unique = held->unique;
+	}
+}
+
+/* Behind the id of the push, which is drawn here.  For free(3). */
+static int once_body(const void *data, size_t size, uint8_t **body)
+{
+	int ret;
+
+	*body = malloc(BEEST_ONCE_ID + size);
+	if (!*body)
+		return beest_fail(ENOMEM, "no memory for a message of %zu bytes", size);
+	ret = beest_random(*body, BEEST_ONCE_ID);
+	if (ret < 0)
+		free(*body);
+	else if (size)
+		memcpy(*body + BEEST_ONCE_ID, data, size);
+
+	return ret;
+}
+
 /*
  * A message for one reader is not kept: if its server loses it, nobody can tell whether it had
  * been read.
  */
-static void life_begin(struct beest_registry *registry, const char *key, uint64_t serial,
-		       bool keeps)
+static int once_push(struct held *held, struct beest_registry_record *record)
 {
-	if (keeps)
-		beest_lease_release(registry->leases, key, serial);
+	uint8_t *body;
+	int ret = once_body(record->body, record->size, &body);
+
+	if (ret < 0)
+		return ret;
+	record->body = body;
+	record->size += BEEST_ONCE_ID;
+	record->flags = BEEST_RECORD_ONCE;
+	record->claims = true;
+	ret = once_put(held, record);
+	beest_lease_forget(held->registry->leases, record->key, *record->serial);
+	free(body);
+
+	return ret;
+}
+
+/* Stored at a later look, one that failed could replace what another process has pushed since. */
+static int kept_push(struct beest_registry *registry, const struct beest_registry_record *record,
+		     const struct beest_limit *limit)
+{
+	int ret = message_put(registry, record, limit);
+
+	if (ret == 0)
+		beest_lease_release(registry->leases, record->key, *record->serial);
 	else
-		beest_lease_forget(registry->leases, key, serial);
+		beest_lease_forget(registry->leases, record->key, *record->serial);
+
+	return ret;
 }
 
 int beest_message_push(struct beest_registry *registry, const char *name, const void *data,
@@ -56,11 +231,11 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 {
 	char key[BEEST_KEY_MAX + 1];
 	uint64_t serial = 0;
-	bool once = attr->flags & HARTEBEEST_MSG_ONCE;
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_MESSAGE, .key = key, .body = data, .size = size,
-		.flags = once ? BEEST_RECORD_ONCE : 0, .ttl = life_ttl(attr), .serial = &serial,
+		.ttl = life_ttl(attr), .serial = &serial,
 	};
+	struct held held = { .registry = registry, .name = name, .key = key, .limit = limit };
 	int ret;
 
 	ret = life_check(attr);
@@ -71,14 +246,9 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 		ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 	if (ret < 0)
 		return ret;
-	/* Again if another thread's push replaced this one meanwhile, failed and was given up. */
-	do
-		ret = beest_store_publish(registry, &record, limit);
-	while (ret == 0 && !beest_lease_is(registry->leases, key, BEEST_LEASE_THERE));
-	/* Stored at a later look, it could replace what another process has pushed since. */
-	life_begin(registry, key, serial, ret == 0 && !once);
 
-	return ret;
+	return attr->flags & HARTEBEEST_MSG_ONCE ? once_push(&held, &record) :
+	       kept_push(registry, &record, limit);
 }
 
 /* ------------------------------------------------------------------------ waiting --- */
@@ -86,7 +256,8 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 /* A message that is asked for. */
 struct asked {
 	struct hartebeest_message *message;
-	bool once;			/* was seen, and is to be deleted by its only reader */
+	bool once;			/* was seen, and is to be taken by its only reader */
+	uint8_t push[BEEST_ONCE_ID];	/* the id of its push */
 	char key[BEEST_KEY_MAX + 1];
 };
 
@@ -102,34 +273,38 @@ static int see_message(void *data, const struct beest_record *record)
 {
 	struct asked *asked = data;
 	struct hartebeest_message *message = asked->message;
+	struct beest_message_body body;
+	int ret = beest_record_message_decode(record, &body);
 
-	asked->once = record->flags & BEEST_RECORD_ONCE && message->room &&
-		      message->room >= record->size;
+	if (ret < 0 || body.taken)
+		return ret;
+	memcpy(asked->push, body.push, sizeof(asked->push));
+	asked->once = body.once && message->room && message->room >= body.size;
 	message->arrived = !asked->once;
-	message->length = record->size;
+	message->length = body.size;
 	message->result = 0;
-	if (message->room && record->size > message->room)
+	if (message->room && body.size > message->room)
 		message->result = beest_fail(EMSGSIZE, "message '%s' has %zu bytes, the buffer %zu",
-					     message->peer_key, record->size, message->room);
-	else if (message->room && record->size)
-		memcpy(message->buffer, record->body, record->size);
+					     message->peer_key, body.size, message->room);
+	else if (message->room && body.size)
+		memcpy(message->buffer, body.data, body.size);
 
 	return message->arrived;
 }
 
-/* 1: it is this reader's, since it found it there to delete; 0: another's. */
-static int once_take(struct many *many, struct asked *asked)
+/* @unique: of the message.  1: it is this reader's; 0: another's. */
+static int once_take(struct many *many, struct asked *asked, uint64_t unique)
 {
-	int ret = beest_store_take(many->registry, asked->key, many->limit);
+	struct held held = {
+		.registry = many->registry, .name = asked->message->peer_key, .key = asked->key,
+		.limit = many->limit, .unique = unique,
+	};
+	int ret = held_take(&held, asked->push);
 
 	asked->once = false;
-	asked->message->arrived = ret == 0;
-	if (ret == -ESTALE)
-		return beest_fail(ESTALE, "message '%s' (key %s) is gone: its server failed as it "
-				  "was deleted, by this reader or by another",
-				  asked->message->peer_key, asked->key);
+	asked->message->arrived = ret == 1;
 
-	return ret == -ENOENT ? 0 : ret < 0 ? ret : 1;
+	return ret;
 }
 
 static int many_each(void *data)
@@ -139,7 +314,9 @@ static int many_each(void *data)
 	int ret;
 
 	for (i = 0; i < many->asked; i++) {
-		ret = many->list[i].once ? once_take(many, &many->list[i]) : many->gets[i].got;
+		ret = many->gets[i].got;
+		if (many->list[i].once)
+			ret = once_take(many, &many->list[i], many->gets[i].unique);
 		if (ret < 0)
 			return ret;
 		many->gets[i].got = ret;
@@ -162,7 +339,7 @@ static int many_ask(struct many *many, struct hartebeest_message *message, size_
 	asked->message = message;
 	many->gets[many->asked++] = (struct beest_wait_get){
 		.kind = BEEST_KIND_MESSAGE, .key = asked->key, .name = message->peer_key,
-		.see = see_message, .data = asked, .unmet = "another reader has taken it",
+		.see = see_message, .data = asked, .unmet = "a reader has taken it",
 		.authors = BEEST_AUTHORS_OWN_RUN,
 	};
 
@@ -194,7 +371,7 @@ static int many_run(struct many *many)
 {
 	struct beest_wait wait = {
 		.gets = many->gets, .count = many->asked, .each = many_each, .data = many,
-		.limit = many->limit,
+		.limit = many->limit, .uniques = true,
 	};
 	struct hartebeest_message *message;
 	size_t i;
@@ -253,15 +430,44 @@ int beest_message_wait(struct beest_registry *registry, const char *name, void *
 
 /* ----------------------------------------------------------------------- deleting --- */
 
+/*
+ * Deletes at once what this context keeps.  A message for one reader is taken instead: a reader
+ * that is about to take it must not get it, too.
+ */
+static int held_delete(struct held *held)
+{
+	struct beest_leases *leases = held->registry->leases;
+	int ret;
+
+	if (beest_lease_is(leases, held->key, BEEST_LEASE_THERE) &&
+	    !beest_lease_serial(leases, held->key))
+		return beest_store_delete(held->registry, held->key, held->limit);
+	beest_lease_forget(leases, held->key, 0);
+	do {
+		ret = held_read(held);
+		if (ret < 0)
+			return ret;
+		if (!held->unique || held->body.taken)
+			return -ENOENT;
+		if (!held->body.once)
+			return beest_store_delete(held->registry, held->key, held->limit);
+		ret = held_take(held, held->body.push);
+	} while (ret == 0);
+
+	return ret < 0 ? ret : 0;
+}
+
 int beest_message_delete(struct beest_registry *registry, const char *name,
 			 const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
+	struct held held = { .registry = registry, .name = name, .key = key, .limit = limit };
 	int ret;
 
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
-	if (ret == 0)
-		ret = beest_store_delete(registry, key, limit);
+	if (ret < 0)
+		return ret;
+	ret = held_delete(&held);
 	if (ret == -ENOENT)
 		return beest_fail(ENOENT, "no message '%s' (key %s)", name, key);
 

@@ -468,6 +468,31 @@ void beest_record_qp_region(const struct beest_record *record, size_t i,
 	region_decode(record->body + qp_region_at(record, i), BEEST_REGION_SIZE, region);
 }
 
+/* --------------------------------------------------------------------- messages --- */
+
+int beest_record_message_decode(const struct beest_record *record, struct beest_message_body *body)
+{
+	size_t ids;
+
+	memset(body, 0, sizeof(*body));
+	body->once = record->flags & BEEST_RECORD_ONCE;
+	body->taken = body->once && record->flags & BEEST_RECORD_CLOSED;
+	ids = (size_t)(body->once + body->taken) * BEEST_ONCE_ID;
+	if (record->size < ids)
+		return beest_fail(EBADMSG, "a message for one reader has %zu bytes, at least %zu "
+				  "are needed", record->size, ids);
+	if (body->once)
+		memcpy(body->push, record->body, BEEST_ONCE_ID);
+	if (body->taken)
+		memcpy(body->take, record->body + BEEST_ONCE_ID, BEEST_ONCE_ID);
+	body->data = record->body + ids;
+	body->size = record->size - ids;
+
+	return 0;
+}
+
+/* ---------------------------------------------------------------------- regions --- */
+
 int beest_record_mr_encode(const struct hartebeest_remote_mr *region,
 			   uint8_t bytes[BEEST_BODY_MAX])
 {

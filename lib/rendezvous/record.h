@@ -13,6 +13,7 @@
 #ifndef BEEST_RECORD_H
 #define BEEST_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,12 +34,13 @@
 
 enum {
 	BEEST_RECORD_CLOSED = 1,	/* qp: destroyed; the rest was true until then;
-					   request: the listener has ended it */
+					   request: the listener has ended it;
+					   msg: its only reader has taken it */
 	BEEST_RECORD_ECHO = 2,		/* qp: it is connected to a peer */
 	BEEST_RECORD_IP = 4,		/* qp: its IP address differs from its GID */
 	BEEST_RECORD_REFUSED = 8,	/* qp: it could not be connected to a peer; the reason
 					   follows */
-	BEEST_RECORD_ONCE = 16,		/* msg: for one reader, which deletes it */
+	BEEST_RECORD_ONCE = 16,		/* msg: for one reader, which puts a tombstone there */
 };
 
 struct beest_record {
@@ -191,6 +193,17 @@ struct beest_request_body {
 	uint8_t data[BEEST_REQUEST_DATA];	/* only length bytes are stored */
 };
 
+#define BEEST_ONCE_ID 8
+
+/* A message; one for one reader begins with the id of its push. */
+struct beest_message_body {
+	bool once, taken;		/* the flags 16 and 1 */
+	uint8_t push[BEEST_ONCE_ID];	/* random, and the same in each attempt */
+	uint8_t take[BEEST_ONCE_ID];	/* taken: random, too */
+	const uint8_t *data;		/* else: the message itself */
+	size_t size;
+};
+
 /* Each returns the size of the body.  @flags receives the flags for the header. */
 int beest_record_qp_encode(const struct beest_qp_body *body,
 			   const struct hartebeest_remote_mr *regions, uint8_t *flags,
@@ -216,6 +229,8 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 void beest_record_qp_region(const struct beest_record *record, size_t i,
 			    struct hartebeest_remote_mr *region);
 
+int beest_record_message_decode(const struct beest_record *record,
+				struct beest_message_body *body);
 int beest_record_mr_decode(const struct beest_record *record,
 			   struct hartebeest_remote_mr *region);
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body);

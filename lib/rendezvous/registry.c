@@ -334,6 +334,7 @@ int beest_registry_put(struct beest_registry *registry,
 		.flags = record->flags,
 		.digest = record_digest(record),
 		.claims = record->claims,
+		.unique = record->unique,
 	};
 	uint8_t *bytes;
 	int ret;

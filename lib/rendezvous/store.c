@@ -18,23 +18,39 @@
 
 /* ---------------------------------------------------------------- store and delete --- */
 
+/* What one look after another asks of the server of a key. */
+struct ask {
+	struct beest_look look;
+	struct beest_look_extra *last;	/* whose answer counts; NULL: it only reads */
+	const char *key, *purpose;
+	size_t server;
+};
+
 /* Makes a sentence like that of a wait in vain. */
-static int ask_fail(const struct beest_look_extra *last, const char *purpose,
-		    const struct beest_limit *limit, int ret)
+static int ask_fail(const struct ask *ask, const struct beest_limit *limit, int ret)
 {
 	bool passes = beest_kv_transient(ret);
 
 	return beest_fail(limit->once && passes ? EAGAIN : -ret, "%s%s; %s: key %s",
 			  passes ? BEEST_LIMIT_TEXT(limit, "tried for") : "", beest_error_text(),
-			  purpose, last->write.key);
+			  ask->purpose, ask->key);
 }
 
-/* Repeats writes, the last with an answer, while that may help. */
-int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *extras,
-		    size_t count, const char *purpose, const struct beest_limit *limit)
+static int ask_once(struct beest_registry *registry, struct ask *ask, bool again)
 {
-	struct beest_look_extra *last = &extras[count - 1];
-	struct beest_look look = { .extras = extras, .extra_count = count };
+	int ret = beest_look_take(registry, &ask->look);
+
+	if (!ask->last)
+		return ask->look.wants->failed ? ret : 0;
+	ask->last->repeated |= again;
+
+	return ask->last->done ? ask->last->write.ret : ret;
+}
+
+/* Repeats the look while that may help. */
+static int ask_run(struct beest_registry *registry, struct ask *ask,
+		   const struct beest_limit *limit)
+{
 	struct beest_backoff backoff;
 	bool is_last, again = false;
 	int ret;
@@ -42,25 +58,52 @@ int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *ex
 	beest_clock_backoff_start(&backoff, registry->size);
 	for (;; again = true) {
 		is_last = beest_limit_is_short(limit);
-		look.deadline = beest_look_until(registry, last->server, limit);
-		ret = beest_look_take(registry, &look);
-		ret = last->done ? last->write.ret : ret;
-		last->repeated |= again;
-		if (ret == 0 || ret == -ENOENT)
+		ask->look.deadline = beest_look_until(registry, ask->server, limit);
+		ret = ask_once(registry, ask, again);
+		if (ret == 0 || ret == -ENOENT || ret == -EEXIST)
 			return ret;
 		if (!beest_kv_transient(ret) || (is_last && !beest_limit_left(limit)))
-			return ask_fail(last, purpose, limit, ret);
+			return ask_fail(ask, limit, ret);
 		ret = beest_limit_check(limit);
 		if (ret < 0)
-			return ask_fail(last, purpose, limit, ret);
-		backoff.rest = beest_look_rest(registry, last->server,
+			return ask_fail(ask, limit, ret);
+		backoff.rest = beest_look_rest(registry, ask->server,
 					       beest_clock_now() - backoff.start);
 		beest_limit_pause(limit, &backoff);
 	}
 }
 
-int beest_store_take(struct beest_registry *registry, const char *key,
-		     const struct beest_limit *limit)
+int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *extras,
+		    size_t count, const char *purpose, const struct beest_limit *limit)
+{
+	struct ask ask = {
+		.look = { .extras = extras, .extra_count = count },
+		.last = &extras[count - 1], .key = extras[count - 1].write.key,
+		.purpose = purpose, .server = extras[count - 1].server,
+	};
+
+	return ask_run(registry, &ask, limit);
+}
+
+int beest_store_read(struct beest_registry *registry, const char *key,
+		     struct beest_kv_value *value, const struct beest_limit *limit)
+{
+	struct beest_look_want want = {
+		.key = key, .server = beest_kv_server_of(registry->kv, key),
+	};
+	struct ask ask = {
+		.look = { .wants = &want, .count = 1, .flags = BEEST_LOOK_UNIQUES },
+		.key = key, .purpose = "to be read", .server = want.server,
+	};
+	int ret = ask_run(registry, &ask, limit);
+
+	*value = want.value;
+
+	return ret;
+}
+
+int beest_store_delete(struct beest_registry *registry, const char *key,
+		       const struct beest_limit *limit)
 {
 	struct beest_look_extra extra = {
 		.server = beest_kv_server_of(registry->kv, key),
@@ -71,15 +114,7 @@ int beest_store_take(struct beest_registry *registry, const char *key,
 	beest_lease_forget(registry->leases, key, 0);
 	ret = beest_store_ask(registry, &extra, 1, "to be deleted", limit);
 
-	return ret == -ENOENT && extra.repeated ? -ESTALE : ret;
-}
-
-int beest_store_delete(struct beest_registry *registry, const char *key,
-		       const struct beest_limit *limit)
-{
-	int ret = beest_store_take(registry, key, limit);
-
-	return ret == -ESTALE ? 0 : ret;
+	return ret == -ENOENT && extra.repeated ? 0 : ret;
 }
 
 int beest_store_publish(struct beest_registry *registry,

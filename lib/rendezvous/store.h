@@ -23,14 +23,14 @@ int beest_store_publish(struct beest_registry *registry,
 int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *extras,
 		    size_t count, const char *purpose, const struct beest_limit *limit);
 
-/*
- * Deletes the record of a key, whoever wrote it.  -ENOENT: there was none; -ESTALE: there is none
- * now, but an attempt that failed may have deleted it.
- */
-int beest_store_take(struct beest_registry *registry, const char *key,
-		     const struct beest_limit *limit);
+/* Reads the value of a key and its unique, for beest_kv_values_free(). */
+int beest_store_read(struct beest_registry *registry, const char *key,
+		     struct beest_kv_value *value, const struct beest_limit *limit);
 
-/* The same for those who only want it to be gone: 0 instead of -ESTALE. */
+/*
+ * Deletes the record of a key, whoever wrote it.  -ENOENT: there was none, and no attempt that
+ * failed may have deleted it.
+ */
 int beest_store_delete(struct beest_registry *registry, const char *key,
 		       const struct beest_limit *limit);
 

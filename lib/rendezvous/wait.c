@@ -414,6 +414,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 
 	get->got = get->unknown = false;
 	get->answered = true;
+	get->unique = value->unique;
 	if (get->see_list) {
 		w->grows |= value->size != get->list_size;
 		get->list_size = value->size;
@@ -820,7 +821,8 @@ static int wait_look(struct waiting *w)
 	look.deadline = w->until = look_until(w);
 	look.wants = w->wants;
 	look.count = w->count;
-	look.flags = w->watching ? BEEST_LOOK_CHECK : 0;
+	look.flags = (w->watching ? BEEST_LOOK_CHECK : 0) |
+		     (w->wait->uniques ? BEEST_LOOK_UNIQUES : 0);
 	ret = beest_look_take(w->registry, &look);
 	if (w->watching)
 		watch_next(w);

@@ -53,6 +53,7 @@ struct beest_wait_get {
 	void (*left)(void *data, int ret);
 
 	/* Kept by the wait. */
+	uint64_t unique;		/* of the value, if the wait has uniques */
 	bool given_up;
 	size_t server;
 	bool got;
@@ -87,6 +88,7 @@ struct beest_wait {
 	struct beest_text *hints;
 
 	bool meets;			/* looks for others of this rank, as the first wait does */
+	bool uniques;			/* also reads the unique of each value */
 
 	/* Set by see() or each(): */
 	bool hurry;			/* no pause before the next look */

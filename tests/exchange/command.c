@@ -911,6 +911,12 @@ static void keys_of_the_living_and_the_dead(void **state)
 	assert_int_equal(RUN("msg", "push", "short", "1"), 0);
 	assert_int_equal(RUN("keys"), 0);
 	SAYS("message of 1 byte; ");
+	assert_int_equal(RUN("msg", "push", "one", "12", "--once"), 0);
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("message of 2 bytes, for one reader; ");
+	assert_int_equal(RUN("msg", "wait", "one"), 0);
+	assert_int_equal(RUN("keys"), 0);
+	SAYS("message for one reader, which has taken it; ");
 	assert_int_equal(RUN("keys", "--clean"), 1);
 	COMPLAINS("job living may be alive: one of its ranks is present; 'hartebeest keys --clean "
 		  "--force' removes it anyway");

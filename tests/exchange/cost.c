@@ -94,6 +94,36 @@ static void messages(void **state)
 	spent("msg_wait", 1, 1, 2);
 	assert_int_equal(hartebeest_msg_delete(one, "m", 0), 0);
 	spent("msg_delete", 1, 1, 1);
+	assert_int_equal(hartebeest_msg_delete(two, "n", 0), 0);
+	spent("the first msg_delete, by another process", 2, 3, 4);
+	assert_int_equal(hartebeest_msg_push(one, "n", "text", 4, 0), 0);
+	assert_int_equal(hartebeest_msg_delete(two, "n", 0), 0);
+	spent("msg_delete by another process", 3, 3, 4);
+}
+
+/* The read of one is its look, and then the tombstone. */
+static void messages_for_one_reader(void **state)
+{
+	struct hartebeest_msg_attr once;
+	char text[8];
+	size_t length;
+	int i;
+
+	(void)state;
+	hartebeest_msg_attr_init(&once);
+	once.flags = HARTEBEEST_MSG_ONCE;
+	assert_int_equal(hartebeest_msg_push(one, "first", "text", 4, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(one, "first", text, sizeof(text), &length, 0), 0);
+	for (i = 0; i < 2; i++) {
+		fake_kv_count_again();
+		assert_int_equal(hartebeest_msg_push_attr(one, "m", "text", 4, &once, 0), 0);
+		if (i == 0)
+			spent("msg_push_attr", 1, 1, 1);
+		else
+			spent("and a tombstone is there, which is read and replaced", 3, 3, 4);
+		assert_int_equal(hartebeest_msg_wait(one, "m", text, sizeof(text), &length, 0), 0);
+		spent("msg_wait", 2, 2, 3);
+	}
 }
 
 static void fetching(void **state)
@@ -387,6 +417,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(first_publication, setup, teardown),
 		cmocka_unit_test_setup_teardown(messages, setup, teardown),
+		cmocka_unit_test_setup_teardown(messages_for_one_reader, setup, teardown),
 		cmocka_unit_test_setup_teardown(fetching, setup, teardown),
 		cmocka_unit_test_setup_teardown(connecting, setup, teardown),
 		cmocka_unit_test_setup_teardown(connecting_late, setup, teardown),

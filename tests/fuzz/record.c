@@ -20,6 +20,7 @@ union body {
 	struct hartebeest_remote_mr mr;
 	struct beest_rank_body rank;
 	struct beest_barrier_body barrier;
+	struct beest_message_body message;
 };
 
 /* An encoded body decodes to the same values, so it encodes to the same bytes again. */
@@ -92,6 +93,8 @@ static void plain_bodies_encode_back(const struct beest_record *record)
 		size = beest_record_mr_encode(&body.mr, bytes);
 		HOLDS((size_t)size <= record->size && !memcmp(bytes, record->body, (size_t)size));
 	}
+	if (beest_record_message_decode(record, &body.message) == 0)
+		HOLDS(body.message.data + body.message.size == record->body + record->size);
 	if (beest_record_barrier_decode(record, &body.barrier) == 0) {
 		size = beest_record_barrier_encode(&body.barrier, bytes);
 		HOLDS((size_t)size <= record->size && !memcmp(bytes, record->body, (size_t)size));

@@ -52,6 +52,27 @@ static bool is_stored(const char *key)
 	return fake_kv_get(registry_server, registry_key(BEEST_KIND_MESSAGE, key), NULL) != NULL;
 }
 
+/* A message that was taken leaves its tombstone. */
+static bool is_to_be_had(const char *key)
+{
+	struct beest_record record;
+	struct beest_message_body body;
+	uint8_t bytes[256];
+	const void *value;
+	size_t size;
+
+	key = registry_key(BEEST_KIND_MESSAGE, key);
+	value = fake_kv_get(registry_server, key, &size);
+	if (!value)
+		return false;
+	assert_in_range(size, 1, sizeof(bytes));
+	memcpy(bytes, value, size);
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_MESSAGE, key, &record),
+			 0);
+	assert_int_equal(beest_record_message_decode(&record, &body), 0);
+	return !body.taken;
+}
+
 static int hear(struct hartebeest_context *hb, const char *key, int64_t deadline)
 {
 	return hartebeest_msg_wait(hb, key, text, sizeof(text), &length, deadline);
@@ -90,6 +111,7 @@ static void restart(void)
 
 /* ------------------------------------------------------------------------ for one reader --- */
 
+/* For longer than a minute. */
 static void thousands_leave_nothing(void **state)
 {
 	size_t items, by_author, by_reader;
@@ -99,7 +121,8 @@ static void thousands_leave_nothing(void **state)
 	(void)state;
 	push_text("first", &once);
 	assert_int_equal(hear(reader, "first", 0), 0);
-	items = registry_server->items;
+	pass_time(author, 61 * BEEST_SECOND);
+	items = fake_kv_server(registry_server->text)->items;
 	by_author = kept(author);
 	by_reader = kept(reader);
 	for (i = 0; i < 4000; i++) {
@@ -110,7 +133,8 @@ static void thousands_leave_nothing(void **state)
 		assert_int_equal(length, sizeof(i));
 		assert_memory_equal(text, &i, sizeof(i));
 	}
-	assert_int_equal(registry_server->items, items);
+	pass_time(author, 61 * BEEST_SECOND);
+	assert_int_equal(fake_kv_server(registry_server->text)->items, items);
 	assert_int_equal(kept(author), by_author);
 	assert_int_equal(kept(reader), by_reader);
 }
@@ -143,26 +167,30 @@ static void one_of_two_readers_gets_it(void **state)
 	crew_start(push_later, NULL);
 	registry_run();
 	assert_int_equal(got, 1);
-	assert_false(is_stored("task"));
+	assert_false(is_to_be_had("task"));
 }
 
-/* Another reader deletes it between the look and the deletion of this one. */
+/* Another reader takes it between the look of this one and its attempt. */
 static void take_first(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	(void)kv;
-	if (request->write_count && request->writes[0].verb == BEEST_KV_DELETE)
-		fake_kv_evict(registry_server, request->writes[0].key);
+	if (request->write_count && request->writes[0].verb == BEEST_KV_CAS)
+		assert_int_equal(hear(other, "task", HARTEBEEST_ONCE), 0);
 }
 
 static void another_reader_is_faster(void **state)
 {
+	int i;
+
 	(void)state;
 	push_text("task", &once);
 	assert_int_equal(hear(reader, "nothing", HARTEBEEST_ONCE), -EAGAIN);
 	fake_kv.hook = take_first;
-	assert_int_equal(hear(reader, "task", HARTEBEEST_ONCE), -EAGAIN);
-	assert_error_has("message 'task' (key hb1/job/msg/task) was published, but another reader "
-			 "has taken it");
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(hear(reader, "task", HARTEBEEST_ONCE), -EAGAIN);
+		assert_error_has("message 'task' (key hb1/job/msg/task) was published, but a "
+				 "reader has taken it");
+	}
 }
 
 /* Several at once, beside one that stays. */
@@ -185,7 +213,7 @@ static void among_many(void **state)
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(messages[i].arrived, 1);
 		assert_string_equal(buffers[i], "text");
-		assert_int_equal(is_stored(keys[i]), i == 1);
+		assert_int_equal(is_to_be_had(keys[i]), i == 1);
 	}
 }
 
@@ -201,18 +229,240 @@ static void a_look_without_a_buffer_leaves_it(void **state)
 	assert_int_equal(hear(reader, "m", HARTEBEEST_ONCE), -EAGAIN);
 }
 
-/* It is gone, by this reader or by another that deleted it between the two attempts. */
-static void the_answer_is_lost(void **state)
+/*
+ * Each command of a push or a take fails in turn, while others push or take at each moment.  What
+ * counts is how often a reader gets each text.
+ */
+
+static const struct fault {
+	int error;
+	enum fake_kv_manner manner;
+} faults[] = {
+	{ ECONNRESET, FAKE_KV_LOST },	/* the library asks again at once, ... */
+	{ EHOSTDOWN, FAKE_KV_LOST },	/* ... and in the next look */
+	{ ECONNRESET, FAKE_KV_REFUSED },
+	{ EHOSTDOWN, FAKE_KV_REFUSED },
+	{ ECONNRESET, FAKE_KV_LATE },
+	{ EHOSTDOWN, FAKE_KV_LATE },
+};
+
+/* Texts that readers have got. */
+static struct {
+	int text, former;
+} had;
+
+static int have(struct hartebeest_context *hb)
+{
+	int ret = hear(hb, "m", beest_clock_deadline(BEEST_SECOND));
+
+	had.text += ret == 0 && !strcmp(text, "text");
+	had.former += ret == 0 && !strcmp(text, "former");
+	return ret;
+}
+
+static void act_nothing(void)
+{
+}
+
+static void act_take(void)
+{
+	have(other);
+}
+
+/* The author has no answer until shortly before its deadline. */
+static void act_take_early(void)
+{
+	have(other);
+	registry_stage.now += 8 * BEEST_SECOND;
+}
+
+static void act_delete(void)
+{
+	hartebeest_msg_delete(other, "m", 0);
+}
+
+static void push_former(const struct hartebeest_msg_attr *attr)
+{
+	assert_int_equal(hartebeest_msg_push_attr(other, "m", "former", 7, attr, 0), 0);
+}
+
+static void former_once(void)
+{
+	push_former(&once);
+}
+
+static void former_taken(void)
+{
+	push_former(&once);
+	assert_int_equal(have(reader), 0);
+	had.former = 0;
+}
+
+static void former_plain(void)
+{
+	push_former(&brief);
+}
+
+static void act_restart(void)
+{
+	fake_kv_restart(registry_server);
+}
+
+static void act_evict(void)
+{
+	fake_kv_evict(registry_server, registry_key(BEEST_KIND_MESSAGE, "m"));
+}
+
+/* Before which request of that context what happens. */
+static struct {
+	const void *kv;
+	int at;
+	void (*act)(void);
+} meanwhile;
+
+static void act_meanwhile(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)request;
+	if (kv == meanwhile.kv && meanwhile.at && --meanwhile.at == 0)
+		meanwhile.act();
+}
+
+/* The @nth command fails, and before request number @at of @hb something happens. */
+static void meddle(struct hartebeest_context *hb, const struct fault *fault, int nth, int at,
+		   void (*act)(void))
+{
+	struct hartebeest_context *const all[] = { author, reader, other };
+	size_t i;
+
+	/* all have a connection, and have met */
+	for (i = 0; i < BEEST_COUNT(all); i++)
+		assert_int_equal(hear(all[i], "nothing", HARTEBEEST_ONCE), -EAGAIN);
+	fake_kv_count_again();
+	fake_kv_fail(FAKE_KV_COMMAND, nth, fault->error, fault->manner);
+	meanwhile.kv = hb->registry->kv;
+	meanwhile.at = at;
+	meanwhile.act = act;
+	fake_kv.hook = act_meanwhile;
+}
+
+/* What was late comes, and all readers look for what is left. */
+static void clear_up(void)
+{
+	int i;
+
+	fake_kv.hook = NULL;
+	memset(fake_kv.failures, 0, sizeof(fake_kv.failures));
+	fake_kv_apply_late();
+	for (i = 0; i < 3; i++) {
+		have(reader);
+		have(other);
+	}
+}
+
+#define REQUESTS_MAX 6
+
+/* @former: leaves what is there before. */
+static void push_amid(void (*former)(void), void (*act)(void))
+{
+	int nth, at, fired;
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(faults); i++)
+		for (nth = 1, fired = 1; fired; nth++)
+			for (at = 1; at <= REQUESTS_MAX; at++) {
+				setup_again();
+				memset(&had, 0, sizeof(had));
+				former();
+				meddle(author, &faults[i], nth, at, act);
+				push_text("m", &once);
+				fired = fake_kv.fired;
+				clear_up();
+				assert_in_range(had.text, act != act_delete, 1);
+				if (former != former_plain)
+					assert_in_range(had.former, 0, 1);
+			}
+}
+
+static void the_push_loses_an_answer(void **state)
+{
+	void (*const acts[])(void) = {
+		act_nothing, act_take, act_take_early, act_delete, act_restart,
+		former_once,
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(acts); i++) {
+		push_amid(act_nothing, acts[i]);
+		push_amid(former_taken, acts[i]);
+		push_amid(former_once, acts[i]);
+		push_amid(former_plain, acts[i]);
+	}
+}
+
+static void the_take_loses_an_answer(void **state)
+{
+	void (*const acts[])(void) = { act_nothing, act_take };
+	int nth, at, fired, ret;
+	size_t i, k;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(acts); k++)
+		for (i = 0; i < BEEST_COUNT(faults); i++)
+			for (nth = 1, fired = 1; fired; nth++)
+				for (at = 1; at <= REQUESTS_MAX; at++) {
+					setup_again();
+					memset(&had, 0, sizeof(had));
+					push_text("m", &once);
+					meddle(reader, &faults[i], nth, at, acts[k]);
+					ret = hear(reader, "m",
+						   beest_clock_deadline(BEEST_SECOND));
+					fired = fake_kv.fired;
+					assert_true(ret == 0 || ret == -ETIMEDOUT);
+					clear_up();
+					assert_int_equal(had.text + (ret == 0), 1);
+				}
+}
+
+/* Nothing shows any more whether this reader took it. */
+static void no_tombstone_shows_who_has_it(void **state)
+{
+	void (*const acts[])(void) = { act_evict, act_restart, former_once, former_plain };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(acts); i++) {
+		setup_again();
+		push_text("m", &once);
+		/* the message is read, and taken, and taken once more */
+		meddle(reader, &faults[0], 2, 3, acts[i]);
+		assert_int_equal(hear(reader, "m", 0), -ESTALE);
+		assert_error_is("message 'm' (key hb1/job/msg/m) is gone: its server failed as it "
+				"was taken, by this reader or by another");
+		assert_int_equal(fake_kv.fired, 1);
+	}
+}
+
+/* Whoever deletes it knows that no reader has it. */
+static void it_is_withdrawn(void **state)
 {
 	(void)state;
 	push_text("m", &once);
-	assert_int_equal(hear(reader, "nothing", HARTEBEEST_ONCE), -EAGAIN);
-	fake_kv_fail(FAKE_KV_WRITE, 1, ECONNRESET, FAKE_KV_LOST);
-	assert_int_equal(hear(reader, "m", 0), -ESTALE);
-	assert_error_is("message 'm' (key hb1/job/msg/m) is gone: its server failed as it was "
-			"deleted, by this reader or by another");
-	assert_int_equal(fake_kv.fired, 1);
-	assert_false(is_stored("m"));
+	assert_int_equal(hartebeest_msg_delete(author, "m", 0), 0);
+	assert_int_equal(hear(reader, "m", HARTEBEEST_ONCE), -EAGAIN);
+	assert_int_equal(hartebeest_msg_delete(author, "m", 0), -ENOENT);
+	assert_error_is("no message 'm' (key hb1/job/msg/m)");
+	push_text("m", &once);
+	assert_int_equal(hear(reader, "m", HARTEBEEST_ONCE), 0);
+	assert_int_equal(hartebeest_msg_delete(author, "m", 0), -ENOENT);
+
+	/* a reader takes it first */
+	memset(&had, 0, sizeof(had));
+	push_text("m", &once);
+	meddle(author, &faults[0], 0, 2, act_take);
+	memset(fake_kv.failures, 0, sizeof(fake_kv.failures));
+	assert_int_equal(hartebeest_msg_delete(author, "m", 0), -ENOENT);
+	assert_int_equal(had.text, 1);
 }
 
 /* Nobody knows whether it had been read. */
@@ -507,7 +757,10 @@ int main(void)
 		TEST(another_reader_is_faster),
 		TEST(among_many),
 		TEST(a_look_without_a_buffer_leaves_it),
-		TEST(the_answer_is_lost),
+		TEST(the_push_loses_an_answer),
+		TEST(the_take_loses_an_answer),
+		TEST(no_tombstone_shows_who_has_it),
+		TEST(it_is_withdrawn),
 		TEST(it_does_not_come_back),
 		TEST(it_expires),
 		TEST(a_longer_life),

@@ -924,6 +924,43 @@ static int body_decode(enum beest_record_kind kind, uint8_t flags, const uint8_t
 	return ret;
 }
 
+static void messages_come_back(void **state)
+{
+	const uint8_t once = BEEST_RECORD_ONCE, closed = BEEST_RECORD_CLOSED;
+	const struct { uint8_t flags; size_t size, ids; } rows[] = {
+		{ 0, 0, 0 }, { 0, 5, 0 }, { closed, 5, 0 }, { once, 8, 8 }, { once, 20, 8 },
+		{ once | closed, 16, 16 }, { once | closed, 20, 16 },
+		{ once, 7, SIZE_MAX }, { once, 0, SIZE_MAX }, { once | closed, 15, SIZE_MAX },
+	};
+	struct beest_message_body body;
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		uint8_t bytes[32];
+		struct beest_record record = {
+			.flags = rows[i].flags, .body = bytes, .size = rows[i].size,
+		};
+
+		for (k = 0; k < sizeof(bytes); k++)
+			bytes[k] = (uint8_t)k;
+		if (rows[i].ids == SIZE_MAX) {
+			assert_int_equal(beest_record_message_decode(&record, &body), -EBADMSG);
+			assert_error_has("a message for one reader has ");
+			continue;
+		}
+		assert_int_equal(beest_record_message_decode(&record, &body), 0);
+		assert_int_equal(body.once, rows[i].ids > 0);
+		assert_int_equal(body.taken, rows[i].ids == 16);
+		assert_ptr_equal(body.data, bytes + rows[i].ids);
+		assert_int_equal(body.size, rows[i].size - rows[i].ids);
+		if (body.once)
+			assert_memory_equal(body.push, bytes, 8);
+		if (body.taken)
+			assert_memory_equal(body.take, bytes + 8, 8);
+	}
+}
+
 static void short_bodies_are_refused_and_longer_ones_accepted(void **state)
 {
 	static const struct {
@@ -1019,6 +1056,7 @@ int main(void)
 		cmocka_unit_test(control_characters_do_not_come_through),
 		cmocka_unit_test(lying_lengths_are_refused),
 		cmocka_unit_test(barriers_come_back),
+		cmocka_unit_test(messages_come_back),
 		cmocka_unit_test(short_bodies_are_refused_and_longer_ones_accepted),
 		cmocka_unit_test(a_longer_rank_is_accepted),
 		cmocka_unit_test(hostile_records_do_no_harm),
