@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
 #include "tests/support/raw-kv.h"
+#include "tests/support/relay.h"
 #include "tests/support/unit.h"
 
 #define SERVERS_MAX 3
@@ -273,6 +275,112 @@ static void a_message_too_large_for_the_server(void **state)
 	assert_int_equal(hartebeest_msg_wait(hb, "m", text, sizeof(text), NULL, 0), 0);
 	assert_string_equal(text, "short");
 	hartebeest_close(hb);
+}
+
+/* ----------------------------------------------------- messages for one reader --- */
+
+enum { AUTHOR, READER, OTHER, THREE };
+
+/* What a thread does with the only message. */
+struct handling {
+	struct hartebeest_context *hb;
+	int ret;
+	char text[8];
+};
+
+static void *push_it(void *data)
+{
+	struct handling *handling = data;
+	struct hartebeest_msg_attr once;
+
+	hartebeest_msg_attr_init(&once);
+	once.flags = HARTEBEEST_MSG_ONCE;
+	handling->ret = hartebeest_msg_push_attr(handling->hb, "m", "text", 5, &once, 0);
+	return NULL;
+}
+
+static void *take_it(void *data)
+{
+	struct handling *handling = data;
+
+	handling->ret = hartebeest_msg_wait(handling->hb, "m", handling->text,
+					    sizeof(handling->text), NULL, 0);
+	return NULL;
+}
+
+static int look_for_it(struct hartebeest_context *hb)
+{
+	char text[8];
+
+	return UNTIL_ANSWERED(hartebeest_msg_wait(hb, "m", text, sizeof(text), NULL,
+						  HARTEBEEST_ONCE));
+}
+
+static void three_open(struct handling *all, const struct relay *relay)
+{
+	static int number;
+	struct rank_settings settings = {
+		.servers = relay->endpoint.text, .job = job, .size = THREE,
+	};
+
+	snprintf(job, sizeof(job), "lost%d", number++);
+	memset(all, 0, THREE * sizeof(*all));
+	for (; settings.rank < THREE; settings.rank++) {
+		assert_int_equal(rank_open(&all[settings.rank].hb, &settings), 0);
+		assert_int_equal(look_for_it(all[settings.rank].hb), -EAGAIN);
+	}
+}
+
+/* The answer to the command @verb is lost.  Returns how long a tombstone had to stay. */
+static int64_t answer_lost(struct relay *relay, const char *verb)
+{
+	struct handling all[THREE];
+	bool pushes = strcmp(verb, "add") == 0;
+	char words[64];
+	pthread_t thread;
+	int64_t begin;
+	int i;
+
+	three_open(all, relay);
+	if (!pushes)
+		push_it(&all[AUTHOR]);
+	snprintf(words, sizeof(words), "%s hb1/%s/msg/m ", verb, job);
+	relay_expect(relay, words);
+	begin = beest_clock_now();
+	pthread_create(&thread, NULL, pushes ? push_it : take_it, &all[pushes ? AUTHOR : READER]);
+	relay_await_loss(relay);
+	if (pushes)
+		take_it(&all[READER]);
+	else
+		assert_int_equal(look_for_it(all[OTHER].hb), -EAGAIN);
+	relay_lose(relay);
+	pthread_join(thread, NULL);
+	begin = beest_clock_now() - begin;
+	assert_int_equal(all[AUTHOR].ret, 0);
+	assert_int_equal(all[READER].ret, 0);
+	assert_string_equal(all[READER].text, "text");
+	for (i = 0; i < THREE; i++) {
+		if (begin < 30 * BEEST_SECOND)
+			assert_int_equal(look_for_it(all[i].hb), -EAGAIN);
+		hartebeest_close(all[i].hb);
+	}
+	return begin;
+}
+
+/* If the machine stood still for as long as tombstones live, that proves nothing. */
+static void a_message_for_one_reader_has_one(void **state)
+{
+	static const char *const verbs[] = { "add", "cas" };
+	struct cache *const behind[] = { caches[0], NULL };
+	struct relay relay;
+	size_t i;
+
+	(void)state;
+	relay_start(&relay, behind);
+	for (i = 0; i < BEEST_COUNT(verbs); i++)
+		while (answer_lost(&relay, verbs[i]) >= 30 * BEEST_SECOND)
+			;
+	relay_end(&relay);
 }
 
 /* --------------------------------------------------------------- many ranks --- */
@@ -624,6 +732,7 @@ int main(void)
 		TEST(one_of_several_servers_restarts),
 		TEST(a_server_that_stays_dead_is_named),
 		TEST(a_message_too_large_for_the_server),
+		TEST(a_message_for_one_reader_has_one),
 		TEST(sixteen_ranks_survive_a_restart),
 		TEST(sixteen_ranks_survive_restarts_in_a_row),
 		TEST(a_rank_is_killed_at_every_step),
