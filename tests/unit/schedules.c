@@ -14,8 +14,8 @@
  * Owns the plans, their trials and the promises:
  * - nobody passes a barrier, or is connected, before all have come there;
  * - a connected rank has the same numbers, keys and incarnations as the other end;
- * - each message arrives unchanged, also long after it was pushed; each pair of neighbours is
- *   connected;
+ * - each message arrives unchanged, also long after it was pushed, and one for one reader once; each
+ *   pair of neighbours is connected;
  * - a listener is given each client's request once, and they are connected;
  * - ranks that repair their mesh whenever others were started again come together;
  * - a run among the leftovers of one that was killed succeeds, and takes no message for its own
@@ -487,9 +487,24 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 	.former = KILLED, .step_count = 1, .steps = { STEP(MESSAGE) }, \
 }
 
+/*
+ * The answer to a request that pushes or takes a message for one reader is lost, and the others go on
+ * before it is repeated.
+ */
+#define KEPT_ONCE(number) { \
+	FORM(771, 3, 1, 60, 0, -1), .step_count = 2, \
+	.steps = { { .op = PUSH, .name = 1 }, { .op = READ, .name = 1 } }, \
+	.event_count = 2, .events = { \
+		{ .what = FAILURE, .rank = 1, .at = number, .error = EHOSTDOWN, \
+		  .command = 1, .manner = FAKE_KV_LOST }, \
+		{ .what = HOLD, .rank = 1, .at = (number) + 1, .span = 5 * BEEST_MS }, \
+	}, \
+}
+
 static const struct plan kept[] = {
 	KEPT_FOR(FLUSH), KEPT_FOR(FORGETTING), KEPT_FOR(RESTART),
 	KEPT_KILLED(false), KEPT_KILLED(true),
+	KEPT_ONCE(1), KEPT_ONCE(2), KEPT_ONCE(3), KEPT_ONCE(4), KEPT_ONCE(5), KEPT_ONCE(6),
 	/* A listener was given a request twice when its server lost everything twice. */
 	{ FORM(5000738, 35, 1, 60, 3 * BEEST_MS, -1), .scattered = true, .step_count = 1,
 	  .steps = { { .op = SERVE, .name = 1, .thread = 1 } },
@@ -1513,12 +1528,26 @@ static int neighbour(const struct rank *rank, int i)
 	return ((number_of(rank) + i) % plan.size + plan.size) % plan.size;
 }
 
+/*
+ * Messages that are deleted are for one reader, if no server loses them and no other run, nor
+ * process that takes the place of their reader, asks for them.
+ */
+static bool is_once(int pushed)
+{
+	return plan.steps[pushed].name && plan.former == NOTHING && !plan.twins &&
+	       !plan_has(RESTART, END);
+}
+
 static int message_push(const struct rank *rank, int to)
 {
 	char key[32], text[MESSAGE_MAX];
 	size_t length = message_fill(rank->run, here()->step, number_of(rank), to, key, text);
+	struct hartebeest_msg_attr attr;
 
-	return hartebeest_msg_push(party[slot_of(rank)].hb, key, text, length, deadline());
+	hartebeest_msg_attr_init(&attr);
+	attr.flags = is_once(here()->step) ? HARTEBEEST_MSG_ONCE : 0;
+	return hartebeest_msg_push_attr(party[slot_of(rank)].hb, key, text, length, &attr,
+					deadline());
 }
 
 /* Which run of @from has sent the @size bytes that were got?  -1: none. */
@@ -1546,6 +1575,17 @@ static void message_judge(const struct rank *rank, int from, int pushed, int run
 		broken(rank, "the message of rank %d is of a run that was killed", from);
 }
 
+/* Its only reader has taken it. */
+static int message_return(const struct rank *rank, const char *key)
+{
+	char got[MESSAGE_MAX];
+
+	if (hartebeest_msg_wait(party[slot_of(rank)].hb, key, got, sizeof(got), NULL,
+				HARTEBEEST_ONCE) == 0)
+		broken(rank, "the message %s for one reader comes twice", key);
+	return 0;
+}
+
 /* @pushed: the step in which it was. */
 static int message_wait(struct rank *rank, int from, int pushed, bool removes)
 {
@@ -1564,6 +1604,8 @@ static int message_wait(struct rank *rank, int from, int pushed, bool removes)
 	twins_judge(rank);
 	if (!plan.twins)
 		message_judge(rank, from, pushed, message_run(rank, from, pushed, got, size), came);
+	if (removes && is_once(pushed))
+		return message_return(rank, key);
 	/* Dead ranks notice their death by this limit, and others wait for their heirs. */
 	ret = removes ? hartebeest_msg_delete(hb, key, crew_now() + plan.limit / 4) : 0;
 	/* The server may have lost it since it was read. */
@@ -2016,8 +2058,33 @@ static void left_judge(const char *key, const void *value, size_t size, void *la
 		row++;
 	if (later ? !row->later : !row->at_first)
 		broken(&ranks[0], "%s is left", key);
-	if (message && sscanf(message, "/msg/s%d", &step) == 1 && plan.steps[step].name)
+	if (message && sscanf(message, "/msg/s%d", &step) == 1 && plan.steps[step].name &&
+	    (later || !is_once(step)))
 		broken(&ranks[0], "%s is left, though it was deleted", key);
+}
+
+static void once_judge(const char *key, const void *value, size_t size, void *data)
+{
+	const char *message = strstr(key, "/msg/s");
+	int step;
+
+	(void)value;
+	(void)size;
+	(void)data;
+	if (message && sscanf(message, "/msg/s%d", &step) == 1 && is_once(step))
+		broken(&ranks[0], "%s is there again, though its only reader has it", key);
+}
+
+/* No request that was repeated or carried out late has brought back a message for one reader. */
+static void once_check(void)
+{
+	int i;
+
+	ranks[0].threads[0].step = 0;
+	fake_kv_apply_late();
+	registry_stage.now += 61 * BEEST_SECOND;
+	for (i = 0; i < plan.servers; i++)
+		fake_kv_visit(fake_kv_server(server_names[i]), once_judge, NULL);
 }
 
 static void leftovers_check(void)
@@ -2082,6 +2149,8 @@ static void plan_try(void)
 	fake_kv.hook = NULL;
 	if (!plan_has(FAILURE, END) && !plan.twins && !(*verdict)[0])
 		leftovers_check();
+	else if (!(*verdict)[0])
+		once_check();
 }
 
 /* ---------------------------------------------------------------------- all trials --- */
