@@ -1456,7 +1456,8 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * Leftovers of an earlier run do not count.  A call after -ETIMEDOUT or -EAGAIN continues
  * the same pass.
  *
- * Returns 0, -ENODATA (rank or size unknown), -EPROTONOSUPPORT, -EKEYREJECTED or -ENOKEY
+ * Returns 0, -EPROTO (another rank calls hartebeest_gather() with this name; no rank passes),
+ * -ENODATA (rank or size unknown), -EPROTONOSUPPORT, -EKEYREJECTED or -ENOKEY
  * (ranks are missing, and what is stored there is of another version or secret), -EIO or
  * -ENETDOWN (of the device: see hartebeest_event_get()), -ESTALE (this or another rank was
  * started again after the context's first barrier), -ESHUTDOWN or -ECONNABORTED (a rank has
@@ -1469,7 +1470,8 @@ int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t 
 
 /**
  * hartebeest_gather() - bring together a value of each rank
- * @name:  as for hartebeest_barrier(); a gather is also a pass of the barrier of that name
+ * @name:  as for hartebeest_barrier(); a gather is also a pass of the barrier of that name, in
+ *         which all ranks must gather
  * @value: @size bytes of this rank; all ranks must give the same number of bytes
  * @size:  1 to 1046528
  * @all:   receives the values of all ranks, in the order of hartebeest_participant()
@@ -1479,8 +1481,9 @@ int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t 
  * to each server.  A call after -ETIMEDOUT or -EAGAIN continues the same pass, and must give
  * the same value.
  *
- * Returns 0, -EPROTO (a rank gave another number of bytes), -EMSGSIZE (@size), or as
- * hartebeest_barrier().  The contents of @all are undefined after a failure.
+ * Returns 0, -EPROTO (a rank gave another number of bytes, or calls hartebeest_barrier()),
+ * -EMSGSIZE (@size), or as hartebeest_barrier().  The contents of @all are undefined after a
+ * failure.
  *
  * Since: 0.1
  */

@@ -115,7 +115,7 @@ HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const ch
 	REQUIRE_LIMIT(hb, name);
 	TRY_LIMIT(barrier_obtain(hb, name, &barrier));
 	return beest_call_waited(hb, &limit, beest_barrier_wait(hb->registry, &hb->roll, barrier,
-								&hb->launch.participants,
+								false, &hb->launch.participants,
 								hb->launch.rank, &limit));
 }
 

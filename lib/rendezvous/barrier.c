@@ -31,7 +31,10 @@ const struct beest_kind beest_barrier_kind = {
 	.noun = "barrier", .size = sizeof(struct beest_barrier),
 };
 
-/* What each rank brings to the roll call: the hash of a barrier's name, big-endian. */
+/*
+ * What each rank brings to the roll call: the hash of a barrier's name, big-endian, with all bits
+ * inverted if it gathers.
+ */
 #define TAG_SIZE sizeof(uint64_t)
 
 /* The longest key is that of the head in a later pass, whose number has at most 8 digits here. */
@@ -87,9 +90,11 @@ static int roll_begin(struct beest_roll *roll, const struct beest_limit *limit)
 	}
 }
 
-static uint64_t tag_of(const char *name)
+static uint64_t tag_of(const char *name, bool gathers)
 {
-	return htobe64(beest_hash_text(name));
+	const uint64_t hash = beest_hash_text(name);
+
+	return htobe64(gathers ? ~hash : hash);
 }
 
 static int roll_take(void *data, uint8_t *marks, uint64_t digest)
@@ -134,7 +139,7 @@ static int roll_call(struct beest_meeting meeting, struct beest_roll *roll, cons
 	int ret;
 
 	if (!roll->tag)
-		roll->tag = tag_of(name);
+		roll->tag = tag_of(name, meeting.flags & BEEST_RECORD_GATHERS);
 	meeting.name = ROLL_NAME;
 	meeting.title = name;
 	meeting.blob = &roll->tag;
@@ -152,9 +157,11 @@ static int roll_call(struct beest_meeting meeting, struct beest_roll *roll, cons
 }
 
 /* Was the roll call the first pass of this barrier, too? */
-static bool roll_passes(const struct beest_roll *roll, const struct beest_barrier *barrier)
+static bool roll_passes(const struct beest_roll *roll, const struct beest_barrier *barrier,
+			bool gathers)
 {
-	return !barrier->passes && roll->all_same && roll->tag == tag_of(barrier->node.name);
+	return !barrier->passes && roll->all_same &&
+	       roll->tag == tag_of(barrier->node.name, gathers);
 }
 
 static int later_pass(struct beest_meeting meeting, const struct beest_roll *roll,
@@ -171,26 +178,27 @@ static int later_pass(struct beest_meeting meeting, const struct beest_roll *rol
 }
 
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
-		       struct beest_barrier *barrier, const struct beest_ids *ranks,
-		       int rank, const struct beest_limit *limit)
+		       struct beest_barrier *barrier, bool gathers,
+		       const struct beest_ids *ranks, int rank, const struct beest_limit *limit)
 {
-	const char *name = barrier->node.name;
+	const char *name = barrier->node.name, *noun = gathers ? "gather" : "barrier";
 	const struct beest_meeting meeting = {
 		.registry = registry, .ranks = ranks, .rank = rank, .limit = limit,
-		.blob_size = TAG_SIZE,
+		.blob_size = TAG_SIZE, .noun = noun,
+		.flags = gathers ? BEEST_RECORD_GATHERS : 0,
 	};
 	int ret;
 
 	ret = roll_begin(roll, limit);
 	if (ret == 0)
 		ret = roll_call(meeting, roll, name);
-	if (ret >= 0 && !roll_passes(roll, barrier))
+	if (ret >= 0 && !roll_passes(roll, barrier, gathers))
 		ret = later_pass(meeting, roll, barrier);
 	if (ret == -ESTALE)
 		beest_fail(ESTALE, "%s: barriers need all ranks to open new contexts",
 			   beest_error_text());
 	if (ret < 0)
-		return beest_fail_prefix(ret, "barrier '%s', pass %" PRIu64, name,
+		return beest_fail_prefix(ret, "%s '%s', pass %" PRIu64, noun, name,
 					 barrier->passes + 1);
 	barrier->passes++;
 

@@ -42,9 +42,9 @@ extern const struct beest_kind beest_barrier_kind;
 int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
 			const char *name);
 
-/* Errors of beest_meeting_run(). */
+/* @gathers: for hartebeest_gather(), so all must gather.  Errors of beest_meeting_run(). */
 int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
-		       struct beest_barrier *barrier, const struct beest_ids *ranks,
-		       int rank, const struct beest_limit *limit);
+		       struct beest_barrier *barrier, bool gathers,
+		       const struct beest_ids *ranks, int rank, const struct beest_limit *limit);
 
 #endif

@@ -36,8 +36,8 @@ static int collect_meet(const struct beest_collect_call *call, struct beest_coll
 	value_key(collect, call->rank, key);
 	ret = beest_message_push(call->registry, key, call->value, call->size, &attr, call->limit);
 	if (ret == 0)
-		ret = beest_barrier_wait(call->registry, call->roll, call->barrier, call->ranks,
-					 call->rank, call->limit);
+		ret = beest_barrier_wait(call->registry, call->roll, call->barrier, true,
+					 call->ranks, call->rank, call->limit);
 	collect->has_met = ret == 0;
 
 	return ret;

@@ -49,6 +49,7 @@ struct beest_tally_place beest_meeting_place(const struct beest_meeting *call, u
 	return (struct beest_tally_place){
 		.registry = call->registry, .ranks = call->ranks, .rank = call->rank,
 		.name = call->name, .run = run, .pass = call->run ? call->pass : 0,
+		.flags = call->run ? call->flags : 0,
 	};
 }
 
@@ -281,8 +282,11 @@ static int missing_judge(struct meeting *m)
 	const struct beest_missing missing = missing_of(m);
 	char sentence[BEEST_ERROR_SIZE];
 	size_t count;
-	int ret, read;
+	int ret = beest_tally_check(missing.tally), read;
 
+	/* Whoever has found that calls differ may have left by now. */
+	if (ret < 0)
+		return ret;
 	ret = beest_missing_judge(&missing, m->call->marks, beest_meeting_mark_size(m->call),
 				  &m->state->turn, beest_meeting_deadline(m->call), late, &count);
 	if (ret == 0 && !m->call->roll_name)
@@ -452,6 +456,8 @@ static int meeting_expired(struct meeting *m)
 
 	if (limit->once && beest_kv_transient(ret))
 		return -EAGAIN;
+	if (ret == 0)
+		ret = beest_tally_check(missing.tally);
 	if (ret < 0)
 		return ret;
 	if (missing.tally == &m->pass && beest_tally_is_complete(&m->pass))

@@ -39,6 +39,7 @@ struct beest_meeting {
 	const char *name;
 	const char *title;		/* replaces the name in sentences; NULL: the name */
 	const char *noun;		/* of what it names; NULL: "barrier" */
+	uint8_t flags;			/* of entries in a pass: BEEST_RECORD_GATHERS, or 0 */
 	const struct beest_limit *limit;
 	struct beest_meeting_state *state;
 	size_t blob_size;		/* of what each rank brings */
@@ -94,7 +95,8 @@ static inline size_t beest_meeting_mark_size(const struct beest_meeting *meeting
 /*
  * -ETIMEDOUT names the missing ranks; -EAGAIN: not all have come, and the limit allows one
  * look only; -ESTALE: another rank, or this one, was started again after the roll call;
- * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; or an errno of take_roll().
+ * -ESHUTDOWN, -ECONNABORTED: a rank has left or failed; -EPROTO: one comes with other flags; or
+ * an errno of take_roll().
  */
 int beest_meeting_run(struct beest_meeting *meeting);
 

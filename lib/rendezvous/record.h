@@ -41,6 +41,7 @@ enum {
 	BEEST_RECORD_REFUSED = 8,	/* qp: it could not be connected to a peer; the reason
 					   follows */
 	BEEST_RECORD_ONCE = 16,		/* msg: for one reader, which puts a tombstone there */
+	BEEST_RECORD_GATHERS = 32,	/* barrier, in a pass: its author gathers */
 };
 
 struct beest_record {

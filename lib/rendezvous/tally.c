@@ -242,7 +242,7 @@ static int entry_put(const struct beest_tally_place *place, const char *key,
 	char placed_as[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_BARRIER, .key = key, .placed_as = placed_as, .body = bytes,
-		.size = BEEST_BARRIER_SIZE + size, .calm = true,
+		.size = BEEST_BARRIER_SIZE + size, .flags = place->flags, .calm = true,
 	};
 	int ret = beest_tally_placed_as(place, placed_as);
 
@@ -438,6 +438,12 @@ static bool is_former(const struct beest_tally *tally, size_t i)
 				BEEST_MARK_HEAD) == 0;
 }
 
+/* Does its author call the same function?  A head, too, must not name parts of another call. */
+static bool is_same_call(const struct beest_tally *tally, const struct beest_record *record)
+{
+	return (record->flags & BEEST_RECORD_GATHERS) == tally->place.flags;
+}
+
 static void take_comes(const struct reading *reading, size_t i, const struct beest_record *record,
 		       const struct beest_barrier_body *body)
 {
@@ -448,6 +454,12 @@ static void take_comes(const struct reading *reading, size_t i, const struct bee
 	if (tally->brought.marks) {
 		mark_fill(tally, i, record, body);
 		take_roll(tally, body);
+	}
+	if (!is_same_call(tally, record)) {
+		/* A rank may correct itself. */
+		tally->states[i] = i == tally->own.position ? BEEST_TALLY_ABSENT :
+				   BEEST_TALLY_DIFFERS;
+		return;
 	}
 	tally->states[i] = is_former(tally, i) ? BEEST_TALLY_HAS_PASSED : BEEST_TALLY_CAME;
 	tally->last = i;
@@ -536,7 +548,8 @@ static void entry_take(const struct reading *reading, const struct beest_record 
 	if (body.word == BEEST_BARRIER_GIVES_UP)
 		take_giving_up(reading, record);
 	if (body.word == BEEST_BARRIER_FULL && beest_tally_has_head(tally) &&
-	    body.part < tally->where.part_count && body.round == tally->rounds.number) {
+	    is_same_call(tally, record) && body.part < tally->where.part_count &&
+	    body.round == tally->rounds.number) {
 		tally->parts[body.part].named = body.roll;
 		tally->own.named_last = is_this_context(tally, record);
 	}
@@ -871,10 +884,33 @@ int beest_tally_each(struct beest_tally *tally, int64_t deadline)
 	return beest_tally_is_complete(tally);
 }
 
+static const char *call_of(bool gathers)
+{
+	return gathers ? "hartebeest_gather()" : "hartebeest_barrier()";
+}
+
+/* No rank passes: the others find the entry of this one. */
+static int calls_check(const struct beest_tally *tally)
+{
+	const struct beest_ids *ranks = tally->place.ranks;
+	const uint8_t *differs = memchr(tally->states, BEEST_TALLY_DIFFERS, ranks->count);
+	const bool gathers = tally->place.flags & BEEST_RECORD_GATHERS;
+
+	if (!differs)
+		return 0;
+
+	return beest_fail(EPROTO, "rank %d calls %s with this name, but rank %d, this one, calls "
+			  "%s", ranks->id[differs - tally->states], call_of(!gathers),
+			  tally->place.rank, call_of(gathers));
+}
+
 int beest_tally_check(const struct beest_tally *tally)
 {
 	struct beest_registry *registry = tally->place.registry;
+	int ret = tally->parts ? calls_check(tally) : 0;
 
+	if (ret < 0)
+		return ret;
 	if (tally->own.said || !tally->parts ||
 	    !beest_lease_is(registry->leases, tally->where.own_key, BEEST_LEASE_REFUSED))
 		return 0;

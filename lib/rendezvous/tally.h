@@ -32,6 +32,7 @@ enum beest_tally_state {
 	BEEST_TALLY_ABSENT,
 	BEEST_TALLY_HAS_PASSED,		/* it was there for a roll call that is over */
 	BEEST_TALLY_CAME,
+	BEEST_TALLY_DIFFERS,		/* it calls another function with this name */
 };
 
 /* Which list it is. */
@@ -42,6 +43,7 @@ struct beest_tally_place {
 	const char *name;		/* of a barrier, or "mesh/NAME" */
 	uint64_t run;			/* the digest of the roll; 0: this is the roll call */
 	uint64_t pass;			/* with a run: 0: of the roll call itself, else from 1 */
+	uint8_t flags;			/* of its entries: BEEST_RECORD_GATHERS, or 0 */
 };
 
 /*
@@ -225,7 +227,10 @@ bool beest_tally_is_complete(const struct beest_tally *tally);
  */
 int beest_tally_name(struct beest_tally *tally, bool late);
 
-/* -EMSGSIZE: the server takes no list that is long enough for the entry of this rank. */
+/*
+ * -EMSGSIZE: the server takes no list that is long enough for the entry of this rank; -EPROTO:
+ * another rank calls another function with this name.
+ */
 int beest_tally_check(const struct beest_tally *tally);
 
 /* Are all ranks there, and did this one name the last part, or complete the only one? */

@@ -29,7 +29,7 @@ struct rank {
 	struct beest_roll roll;
 	struct beest_barrier *barrier[BARRIERS];	/* by the last letter of the name */
 	int rank, size;
-	const char *names;		/* of the passes, for example "aab" */
+	const char *names;		/* of the passes, for example "aab"; in capitals: gathers */
 	int64_t delay;			/* before the first pass */
 	int64_t dies;			/* silently, at the first look from this instant on */
 	bool stays;			/* after the passes, to look after its records */
@@ -145,14 +145,15 @@ static void rank_free(struct rank *rank, bool killed)
 
 static void rank_pass(struct rank *rank, char name)
 {
+	const bool gathers = name < 'a';
 	const int64_t deadline = rank->polls_by_itself ? HARTEBEEST_ONCE : 0;
 
 	rank->came = crew_now();
 	do {
 		crew_pass(rank->ret ? 5 * BEEST_MS : 0);
 		rank->ret = beest_barrier_wait(rank->registry, &rank->roll,
-					       rank->barrier[name - 'a'],
-					       registry_ranks(rank->size), rank->rank,
+					       rank->barrier[name - (gathers ? 'A' : 'a')],
+					       gathers, registry_ranks(rank->size), rank->rank,
 					       REGISTRY_LIMIT(deadline));
 	} while (rank->ret == -EAGAIN && crew_now() < rank->came + 30 * BEEST_SECOND);
 	snprintf(rank->error, sizeof(rank->error), "%s", rank->ret ? beest_error_text() : "");
@@ -1571,6 +1572,132 @@ static void another_barrier_continues_the_roll_call(void **state)
 	all_have(2, 2);
 }
 
+/* ---------------------------------------------------------- two functions with one name --- */
+
+#define LONG (10 * BEEST_SECOND)
+
+/* Of @size ranks, those from number @first to @last call what @others are, the rest @names. */
+static const struct {
+	int size, first, last;
+	const char *names, *others;
+	int64_t delay;			/* of the others */
+	int64_t timeout;
+	int says;			/* a rank, which says: */
+	const char *what;
+} mixed[] = {
+	{ 2, 1, 1, "a", "A", 0, LONG, 0, "barrier 'a', pass 1: rank 1 calls hartebeest_gather() "
+	  "with this name, but rank 0, this one, calls hartebeest_barrier()" },
+	{ 2, 1, 1, "a", "A", 0, LONG, 1, "gather 'a', pass 1: rank 0 calls hartebeest_barrier() "
+	  "with this name, but rank 1, this one, calls hartebeest_gather()" },
+	{ 2, 1, 1, "A", "a", 5 * BEEST_SECOND, LONG, 0, "gather 'a', pass 1: rank 1 calls " },
+	{ 2, 0, 0, "aaAa", "aaaA", 0, LONG, 0, "barrier 'a', pass 3: rank 1 calls " },
+	{ 2, 1, 1, "bA", "ba", 0, LONG, 1, "barrier 'a', pass 1: rank 0 calls " },
+	{ 5, 3, 3, "Ab", "ab", BEEST_SECOND, LONG, 4, "gather 'a', pass 1: rank 3 calls " },
+	{ 70, 40, 40, "A", "a", 0, LONG, 69, "gather 'a', pass 1: rank 40 calls " },
+	{ 70, 32, 63, "a", "A", 0, LONG, 0, "barrier 'a', pass 1: rank 32 calls " },
+	{ 70, 64, 69, "bba", "bbA", 2 * BEEST_SECOND, LONG, 64, "gather 'a', pass 1: rank 0 " },
+	/* These have no time to become suspicious. */
+	{ 70, 32, 63, "a", "A", 0, 40 * BEEST_MS, 0, "barrier 'a', pass 1: rank 32 calls " },
+};
+
+static void call_and_leave(void *data)
+{
+	rank_run(data);
+	rank_free(data, false);
+}
+
+/* All fail long before the deadline, and name both calls, even where a part is of one mind. */
+static void other_calls(void **state)
+{
+	const char *error;
+	size_t row;
+	int i;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(mixed); row++) {
+		registry_stage.timeout = mixed[row].timeout;
+		for (i = 0; i < mixed[row].size; i++)
+			crew_start(call_and_leave, rank_make(i, i, mixed[row].size,
+							     mixed[row].names));
+		for (i = mixed[row].first; i <= mixed[row].last; i++) {
+			ranks[i].names = mixed[row].others;
+			ranks[i].delay = mixed[row].delay;
+		}
+		registry_run();
+		for (i = 0; i < mixed[row].size; i++) {
+			if (ranks[i].ret != -EPROTO)
+				print_error("row %zu, rank %d: %s\n", row, i, ranks[i].error);
+			assert_int_equal(ranks[i].ret, -EPROTO);
+			assert_in_range(ranks[i].ended - ranks[i].came, 0, 8 * BEEST_SECOND);
+		}
+		error = ranks[mixed[row].says].error;
+		if (strncmp(error, mixed[row].what, strlen(mixed[row].what)) != 0)
+			fail_msg("row %zu: %s", row, error);
+	}
+}
+
+/* The list of that pass when only the entry was there that its author corrects. */
+static struct {
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t bytes[200];
+	size_t size;
+	int requests;			/* of rank 0, until the server loses the rest */
+} wrong;
+
+static void wrong_save(const char *key, const void *value, size_t size, void *data)
+{
+	(void)data;
+	if (!strstr(key, "/a/1/0"))
+		return;
+	assert_in_range(size, 1, sizeof(wrong.bytes));
+	snprintf(wrong.key, sizeof(wrong.key), "%s", key);
+	memcpy(wrong.bytes, value, size);
+	wrong.size = size;
+}
+
+static void wrong_restore(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)request;
+	if (wrong.size && rank_of(kv) == &ranks[0] && --wrong.requests == 0)
+		fake_kv_put(server, wrong.key, wrong.bytes, wrong.size, 600);
+}
+
+static void correct_itself(void *data)
+{
+	struct rank *rank = data;
+
+	rank_pass(rank, 'b');
+	if (rank->rank) {
+		crew_pass(5 * BEEST_SECOND);
+	} else {
+		registry_stage.timeout = BEEST_SECOND;
+		rank_pass(rank, 'a');
+		assert_int_equal(rank->ret, -ETIMEDOUT);
+		registry_stage.timeout = LONG;
+		fake_kv_visit(server, wrong_save, NULL);
+		fake_kv.hook = wrong_restore;
+	}
+	rank_pass(rank, 'A');
+}
+
+/* The next call continues the same pass, as the right function, whatever its server loses. */
+static void a_call_that_is_corrected(void **state)
+{
+	int i, at;
+
+	(void)state;
+	for (at = 1; at < 5; at++) {
+		wrong.requests = at;
+		for (i = 0; i < 2; i++)
+			crew_start(correct_itself, rank_make(i, i, 2, ""));
+		registry_run();
+		all_have(2, 2);
+		assert_true(wrong.size && wrong.requests < 1);
+		fake_kv.hook = NULL;
+		ranks_free(false);
+	}
+}
+
 /* Two threads of each rank: one context, two barriers. */
 static struct rank twin[2][2];
 
@@ -1583,8 +1710,8 @@ static void twin_run(void *data)
 		crew_pass(rank->delay);
 		rank->ret = beest_barrier_wait(rank->registry, &ranks[rank->rank].roll,
 					       ranks[rank->rank].barrier[rank->names[0] - 'a'],
-					       registry_ranks(2), rank->rank,
-				       REGISTRY_LIMIT(0));
+					       false, registry_ranks(2), rank->rank,
+					       REGISTRY_LIMIT(0));
 		snprintf(rank->error, sizeof(rank->error), "%s",
 			 rank->ret ? beest_error_text() : "");
 	}
@@ -1665,6 +1792,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_in_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(another_barrier_continues_the_roll_call, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(other_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_is_corrected, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_threads, setup, teardown),
 	};
 

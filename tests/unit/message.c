@@ -707,7 +707,7 @@ static void sizes_that_differ(void **state)
 	assert_error_has("size is 0");
 	assert_int_equal(hartebeest_gather(author, "sum", &byte, 1, &byte, crew_now() + 5),
 			 -ETIMEDOUT);
-	assert_error_has("barrier 'sum', pass 7: ");
+	assert_error_has("gather 'sum', pass 7: ");
 }
 
 /* ----------------------------------------------------------------------------- arguments --- */
