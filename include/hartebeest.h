@@ -1476,10 +1476,10 @@ int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t 
  * @size:  1 to 1046528
  * @all:   receives the values of all ranks, in the order of hartebeest_participant()
  *
- * Values are messages, under two keys for each rank, which calls replace in turn.  What an
- * earlier run left does not count.  Each rank reads the values of all others, by one request
- * to each server.  A call after -ETIMEDOUT or -EAGAIN continues the same pass, and must give
- * the same value.
+ * Values are stored apart from messages, under two keys for each rank, which calls replace in
+ * turn.  What an earlier run left does not count.  Each rank reads the values of all others, by
+ * one request to each server.  A call after -ETIMEDOUT or -EAGAIN continues the same pass, and
+ * must give the same value.
  *
  * Returns 0, -EPROTO (a rank gave another number of bytes, or calls hartebeest_barrier()),
  * -EMSGSIZE (@size), or as hartebeest_barrier().  The contents of @all are undefined after a

@@ -31,8 +31,8 @@ HARTEBEEST_EXPORT int hartebeest_msg_push_attr(struct hartebeest_context *hb, co
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
 	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key));
-	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, key, data, length,
-								attr, &limit));
+	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, BEEST_KIND_MESSAGE,
+								key, data, length, attr, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
@@ -58,8 +58,9 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 	REQUIRE_LIMIT(hb, messages);
 	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE,
 					      count ? messages->peer_key : NULL));
-	return beest_call_waited(hb, &limit, beest_message_wait_many(hb->registry, messages, count,
-								     need, &limit));
+	return beest_call_waited(hb, &limit, beest_message_wait_many(hb->registry,
+								     BEEST_KIND_MESSAGE, messages,
+								     count, need, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key,

@@ -20,7 +20,7 @@ const struct beest_kind beest_collect_kind = {
  */
 static void value_key(const struct beest_collect *collect, int rank, char key[BEEST_KEY_MAX + 1])
 {
-	snprintf(key, BEEST_KEY_MAX + 1, "gather/%s/%d/%d", collect->node.name,
+	snprintf(key, BEEST_KEY_MAX + 1, "%s/%d/%d", collect->node.name,
 		 (int)(collect->passes & 1), rank);
 }
 
@@ -34,7 +34,8 @@ static int collect_meet(const struct beest_collect_call *call, struct beest_coll
 	if (collect->has_met)
 		return 0;
 	value_key(collect, call->rank, key);
-	ret = beest_message_push(call->registry, key, call->value, call->size, &attr, call->limit);
+	ret = beest_message_push(call->registry, BEEST_KIND_VALUE, key, call->value, call->size,
+				 &attr, call->limit);
 	if (ret == 0)
 		ret = beest_barrier_wait(call->registry, call->roll, call->barrier, true,
 					 call->ranks, call->rank, call->limit);
@@ -73,7 +74,8 @@ static int collect_read(const struct beest_collect_call *call, const struct bees
 		messages[i].room = call->size;
 	}
 	if (messages && keys)
-		ret = beest_message_wait_many(call->registry, messages, count, 0, call->limit);
+		ret = beest_message_wait_many(call->registry, BEEST_KIND_VALUE, messages, count, 0,
+					      call->limit);
 	else
 		ret = beest_fail(ENOMEM, "no memory for the values of %zu ranks", count);
 	if (ret >= 0)

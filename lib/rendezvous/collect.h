@@ -2,8 +2,9 @@
 /*
  * collect.h - a value of each rank, for all ranks
  *
- * Each rank leaves its value as a message, all meet at a barrier, and each reads the messages of
- * all.  Owns the keys of these messages and the passes.  Knows nothing of how ranks meet.
+ * Each rank leaves its value as a message of a kind of its own, all meet at a barrier, and each
+ * reads the values of all.  Owns the keys of these values and the passes.  Knows nothing of how
+ * ranks meet.
  */
 #ifndef BEEST_COLLECT_H
 #define BEEST_COLLECT_H

@@ -29,7 +29,7 @@ static void evictions_say(struct beest_registry *registry, size_t server,
 	pthread_mutex_lock(&registry->lock);
 	evictions = registry->servers[server].evictions;
 	pthread_mutex_unlock(&registry->lock);
-	if (kind == BEEST_KIND_MESSAGE)
+	if (beest_record_row(kind)->taken)
 		evictions = BEEST_MAX(evictions, known);
 	if (evictions && kind != BEEST_KIND_ANY)
 		beest_text_item(text, "it has evicted %" PRIu64 " record%s, perhaps what is "

@@ -15,6 +15,7 @@ static const struct beest_record_row record_rows[] = {
 	{ BEEST_KIND_MR, "mr", "region",               true,   false, true,     false, DELETED },
 	{ BEEST_KIND_QP, "qp", "queue pair",           true,   false, true,     false, CLOSED },
 	{ BEEST_KIND_MESSAGE, "msg", "message",        false,  true,  false,    false, STAYS },
+	{ BEEST_KIND_VALUE, "gather", "value",         false,  true,  false,    false, STAYS },
 	{ BEEST_KIND_BARRIER, "barrier", "barrier",    true,   false, false,    true,  STAYS },
 	{ BEEST_KIND_NUMBERS, "barrier", "mesh",       true,   false, false,    false, STAYS },
 	{ BEEST_KIND_SERVICE, "service", "service",    false,  false, false,    true,  STAYS },

@@ -11,6 +11,7 @@
 
 #include "hartebeest.h"
 #include "lib/core/context.h"
+#include "lib/rendezvous/message.h"
 #include "tests/support/crew.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
@@ -661,10 +662,42 @@ static void each_gets_the_values_of_all(void **state)
 {
 	(void)state;
 	/* What a former run left under the same keys does not count. */
-	assert_int_equal(hartebeest_msg_push(other, "gather/sum/0/1", "old!", 4, 0), 0);
+	assert_int_equal(hartebeest_msg_push(other, "m", "", 0, 0), 0);
+	assert_int_equal(beest_message_push(other->registry, BEEST_KIND_VALUE, "sum/0/1", "old!", 4,
+					    &brief, REGISTRY_LIMIT(0)), 0);
 	gather_all(gather_some, 0);
 	setup_again();
 	gather_all(gather_some, HARTEBEEST_ONCE);
+}
+
+static const char *const namesakes[] = {
+	"gather/sum/0/0", "gather/sum/0/1", "gather/sum/1/0", "gather/sum/1/1", "sum/0/0",
+};
+
+static void push_namesakes(void *data)
+{
+	size_t i;
+
+	(void)data;
+	for (i = 0; i < 40 * BEEST_COUNT(namesakes); i++) {
+		assert_int_equal(hartebeest_msg_push(author, namesakes[i % BEEST_COUNT(namesakes)],
+						     "mine", 4, 0), 0);
+		crew_pass(100 * BEEST_US);
+	}
+}
+
+/* Neither is taken for the other, whichever is stored last. */
+static void messages_named_like_values(void **state)
+{
+	size_t i;
+
+	(void)state;
+	crew_start(push_namesakes, NULL);
+	gather_all(gather_some, 0);
+	for (i = 0; i < BEEST_COUNT(namesakes); i++) {
+		assert_int_equal(hear(reader, namesakes[i], HARTEBEEST_ONCE), 0);
+		assert_memory_equal(text, "mine", 4);
+	}
 }
 
 /* A call that failed is repeated, and belongs to the same pass. */
@@ -769,6 +802,7 @@ int main(void)
 		TEST(numbers_are_drawn_once),
 		TEST(counters_that_fail),
 		TEST(each_gets_the_values_of_all),
+		TEST(messages_named_like_values),
 		TEST(whatever_fails_once),
 		TEST(sizes_that_differ),
 		TEST(attributes_that_are_refused),

@@ -330,7 +330,8 @@ static void every_kind_and_length_comes_back(void **state)
 static void kinds_have_rows(void **state)
 {
 	static const char *const words[] = {
-		"rank", "mr", "qp", "msg", "barrier", "barrier", "service", "service", "counter",
+		"rank", "mr", "qp", "msg", "gather", "barrier", "barrier", "service", "service",
+		"counter",
 	};
 	const struct beest_record_row *row;
 	size_t i;
