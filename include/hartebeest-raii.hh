@@ -774,7 +774,7 @@ public:
 	pair_list(pair_list &&) = default;
 	pair_list &operator=(pair_list &&) = default;
 
-	/* @room: number of the peer's regions to receive. */
+	/* @room: number of the peer's regions to receive; not 0: at least one must come. */
 	void add(const queue_pair &qp, const std::string &key, const std::string &peer_key,
 		 uint32_t room = 0)
 	{

@@ -976,7 +976,7 @@ int hartebeest_qp_fetch(struct hartebeest_context *hb, const char *peer_key,
  * Asks no server.  None are known after hartebeest_qp_follow() and hartebeest_qp_reconnect()
  * until the peer is fetched again.
  *
- * Returns how many regions there are, or -ENOENT (never fetched).
+ * Returns how many regions there are, which may be 0, or -ENOENT (never fetched).
  *
  * Since: 0.1
  */
@@ -1271,7 +1271,7 @@ struct hartebeest_pair {
 	const char *const *offer;	/* names of local regions that the peer gets */
 	struct hartebeest_remote_mr *regions;	/* receives the peer's regions, in its order */
 	uint32_t offer_count;		/* names in offer, at most 255 */
-	uint32_t region_room;		/* elements of regions */
+	uint32_t region_room;		/* elements of regions; not 0: at least one must come */
 	/* out */
 	uint32_t region_count;		/* number of regions that the peer offers */
 	int32_t result;			/* of this pair alone: 0 or a negative errno */
@@ -1307,7 +1307,8 @@ static inline void hartebeest_pair_init(struct hartebeest_pair *pair)
  * Returns 0, or the first failed result: -ENOENT (no such queue pair or region),
  * -ETIMEDOUT, -EAGAIN (with HARTEBEEST_ONCE, if no pair fails otherwise), -EMSGSIZE (the
  * peer offers more regions than there is room for; it is connected and confirmed, and the
- * room is filled), -ESHUTDOWN (the peer has left), or as hartebeest_qp_connect() and
+ * room is filled), -ENOMSG (the peer offers none, and there is room for some; it is connected
+ * and confirmed), -ESHUTDOWN (the peer has left), or as hartebeest_qp_connect() and
  * hartebeest_qp_confirm().  No pair is tried after -EINVAL (a field is missing, two pairs
  * share a queue pair or a key, or offer different regions under one key), -E2BIG (a field
  * that this version does not know) and errors of the settings.  Each pair then has that

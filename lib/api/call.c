@@ -11,8 +11,8 @@
 
 /* Failures that settings do not cause: a mistake of the program, or an ordinary outcome. */
 static const int no_settings[] = {
-	EAGAIN, EBUSY, ECANCELED, EEXIST, EINVAL, EISCONN, EMSGSIZE, ENOENT, ENOMEM, ENOTCONN,
-	EOPNOTSUPP, ERANGE,
+	EAGAIN, EBUSY, ECANCELED, EEXIST, EINVAL, EISCONN, EMSGSIZE, ENOENT, ENOMEM, ENOMSG,
+	ENOTCONN, EOPNOTSUPP, ERANGE,
 };
 
 /* A misspelt variable may be why a wait, a publication or opening a device failed. */

@@ -291,6 +291,11 @@ static void pair_end(struct pairing *pairing)
 				   pair->regions,
 				   BEEST_MIN(pair->region_count, pair->region_room)) < 0)
 		pair_fail(pair, -ENOMEM);
+	else if (pair->region_room && !pair->region_count)
+		pair_fail(pair, beest_fail(ENOMSG, "'%s' offers no regions, but this end has room "
+					   "for %" PRIu32 ": the peer names them in the field "
+					   "offer of its pair", pair->peer_key,
+					   pair->region_room));
 	else if (pair->region_count > pair->region_room)
 		pair_fail(pair, beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, but there "
 					   "is room for %" PRIu32, pair->peer_key,

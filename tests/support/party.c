@@ -102,15 +102,15 @@ struct hartebeest_pair *party_pair(struct party_member *member, int peer, int ty
 	pair->key = names[1];
 	pair->peer_key = names[2];
 	pair->regions = member->regions[member->count];
-	pair->region_room = PARTY_REGIONS;
 	member->count++;
 	return pair;
 }
 
-void party_offer(struct hartebeest_pair *pair, uint32_t count)
+void party_offer(struct hartebeest_pair *pair, uint32_t count, uint32_t room)
 {
 	pair->offer = region_names;
 	pair->offer_count = count;
+	pair->region_room = room;
 }
 
 void party_connect(void *data)

@@ -61,8 +61,8 @@ void party_kill(struct party_member *member);
 /* Adds a pair of that type, to rank @peer; its queue pair is "qRANK-PEER". */
 struct hartebeest_pair *party_pair(struct party_member *member, int peer, int type);
 
-/* The pair offers the first @count regions, and has room for as many. */
-void party_offer(struct hartebeest_pair *pair, uint32_t count);
+/* The pair offers the first @count regions, and has room for so many of its peer. */
+void party_offer(struct hartebeest_pair *pair, uint32_t count, uint32_t room);
 
 /* Runs hartebeest_pairs_connect() for all its pairs; a member of a crew. */
 void party_connect(void *member);

@@ -101,7 +101,7 @@ static void mesh(int size)
 		party_open(i, i, size, NULL);
 		for (j = 0; j < size; j++)
 			if (j != i)
-				party_offer(party_pair(&party[i], j, IBV_QPT_RC), 1);
+				party_offer(party_pair(&party[i], j, IBV_QPT_RC), 1, 1);
 	}
 }
 
@@ -139,9 +139,9 @@ static void costs_for(int n)
 	setup(NULL);
 	party_open(0, 0, n + 1, NULL);
 	for (i = 1; i <= n; i++) {
-		party_offer(party_pair(&party[0], i, IBV_QPT_RC), 1);
+		party_offer(party_pair(&party[0], i, IBV_QPT_RC), 1, 1);
 		party_open(i, i, n + 1, NULL);
-		party_offer(party_pair(&party[i], 0, IBV_QPT_RC), 1);
+		party_offer(party_pair(&party[i], 0, IBV_QPT_RC), 1, 1);
 		crew_start(party_connect, &party[i]);
 	}
 	crew_start(party_connect, &party[0]);
@@ -242,7 +242,7 @@ static void a_stencil(void **state)
 		for (k = 0; k < 4; k++) {
 			x = (i % 8 + steps[k][0] + 8) % 8;
 			y = (i / 8 + steps[k][1] + 8) % 8;
-			party_offer(party_pair(&party[i], 8 * y + x, IBV_QPT_RC), 1);
+			party_offer(party_pair(&party[i], 8 * y + x, IBV_QPT_RC), 1, 1);
 		}
 	}
 	all_connect(64);
@@ -404,8 +404,8 @@ static void heir_connect(void *data)
 	crew_pass(BEEST_SECOND);
 	party_kill(&party[1]);
 	party_open(1, 1, 3, NULL);
-	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1);
-	party_offer(party_pair(&party[1], 2, IBV_QPT_RC), 1);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1, 1);
+	party_offer(party_pair(&party[1], 2, IBV_QPT_RC), 1, 1);
 	party_connect(data);
 }
 
@@ -676,7 +676,7 @@ static void come_and_go(void *data)
 		party_close(&party[1]);
 		crew_pass(300 * BEEST_MS);
 		party_open(1, 1, 2, NULL);
-		party_pair(&party[1], 0, IBV_QPT_RC);
+		party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1, 1);
 		assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
 	}
 	party_connect(data);
@@ -802,7 +802,7 @@ static void ask_again(const char *setting)
 
 	party_open(0, 0, 3, setting);
 	party_pair(&party[0], 1, IBV_QPT_RC);
-	party_offer(party_pair(&party[0], 2, IBV_QPT_RC), 3);
+	party_offer(party_pair(&party[0], 2, IBV_QPT_RC), 3, 0);
 	party[0].deadline = HARTEBEEST_ONCE;
 	for (i = 0; i < 10; i++) {
 		fake_kv_count_again();
@@ -814,13 +814,13 @@ static void ask_again(const char *setting)
 	}
 	assert_int_equal(hartebeest_mr_destroy(party[0].hb, "mr2"), 0);
 	fake_kv_count_again();
-	party_offer(&party[0].pairs[1], 2);
+	party_offer(&party[0].pairs[1], 2, 0);
 	party_connect(&party[0]);
 	assert_int_equal(fake_kv.commands, 2);
 	party_open(1, 1, 3, setting);
-	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1);
+	party_pair(&party[1], 0, IBV_QPT_RC);
 	party_open(2, 2, 3, setting);
-	party_pair(&party[2], 0, IBV_QPT_RC);
+	party_offer(party_pair(&party[2], 0, IBV_QPT_RC), 0, 3);
 	party[0].deadline = 0;
 	all_connect(3);
 	all_came(3);
@@ -1128,8 +1128,8 @@ static void regions(void **state)
 	(void)state;
 	party_open(0, 0, 2, NULL);
 	party_open(1, 1, 2, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4);
-	party_pair(&party[1], 0, IBV_QPT_RC);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4, 0);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 4);
 	all_connect(2);
 	all_came(2);
 	assert_int_equal(party[0].pairs[0].region_count, 0);
@@ -1149,8 +1149,9 @@ static void regions_of_a_fetched_peer(void **state)
 	(void)state;
 	party_open(0, 0, 2, NULL);
 	party_open(1, 1, 2, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4);
-	key = party_pair(&party[1], 0, IBV_QPT_RC)->peer_key;
+	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4, 0);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 4);
+	key = party[1].pairs[0].peer_key;
 	assert_int_equal(hartebeest_pairs_connect(party[0].hb, party[0].pairs, 1,
 						  HARTEBEEST_ONCE), -EAGAIN);
 	assert_int_equal(hartebeest_peer_regions(party[1].hb, key, seen, 4), -ENOENT);
@@ -1177,8 +1178,8 @@ static void regions_cost_no_request(void **state)
 	(void)state;
 	party_open(0, 0, 2, NULL);
 	party_open(1, 1, 2, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 3);
-	party_pair(&party[1], 0, IBV_QPT_RC);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 3, 0);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 4);
 	all_connect(2);
 	all_came(2);
 	fake_kv_count_again();
@@ -1190,20 +1191,68 @@ static void regions_cost_no_request(void **state)
 	assert_int_equal(party[1].regions[0][2].length, 3 * 4096);
 }
 
-static void too_little_room(void **state)
+/* A room is a capacity, but a peer that offers nothing lacks what is asked for. */
+static const struct {
+	int type;
+	uint32_t offered, room;
+	int ret;
+	const char *reason;
+} rooms[] = {
+	{ IBV_QPT_RC, 0, 0, 0, "" },
+	{ IBV_QPT_RC, 1, 4, 0, "" },
+	{ IBV_QPT_RC, 3, 2, -EMSGSIZE, "'0/1' offers 3 regions, but there is room for 2" },
+	{ IBV_QPT_RC, 1, 0, -EMSGSIZE, "'0/1' offers 1 regions, but there is room for 0" },
+	{ IBV_QPT_RC, 0, 1, -ENOMSG, "'0/1' offers no regions, but this end has room for 1: the "
+	  "peer names them in the field offer of its pair" },
+	{ IBV_QPT_UC, 0, 4, -ENOMSG, "'0/1' offers no regions, but this end has room for 4: " },
+	{ IBV_QPT_UD, 0, 2, -ENOMSG, "'0/1' offers no regions, but this end has room for 2: " },
+};
+
+static void rooms_and_offers(void **state)
+{
+	const struct hartebeest_pair *pair = party[1].pairs;
+	enum ibv_qp_state now;
+	uint32_t number;
+	size_t i, k;
+
+	for (i = 0; i < BEEST_COUNT(rooms); i++) {
+		party_open(0, 0, 2, NULL);
+		party_open(1, 1, 2, NULL);
+		party_offer(party_pair(&party[0], 1, rooms[i].type), rooms[i].offered, 0);
+		party_offer(party_pair(&party[1], 0, rooms[i].type), 0, rooms[i].room);
+		all_connect(2);
+		assert_int_equal(party[0].ret, 0);
+		assert_int_equal(party[1].ret, rooms[i].ret);
+		assert_int_equal(pair->result, rooms[i].ret);
+		assert_ptr_equal(strstr(pair->reason, rooms[i].reason), pair->reason);
+		assert_int_equal(pair->region_count, rooms[i].offered);
+		for (k = 0; k < BEEST_MIN(rooms[i].offered, rooms[i].room); k++)
+			assert_int_equal(pair->regions[k].length, 4096 * (k + 1));
+		/* It is connected, whatever it lacks. */
+		told(&party[1], pair->qp, &now, &number);
+		assert_int_equal(now, IBV_QPS_RTS);
+		told(&party[0], party[0].pairs[0].qp, &now, &number);
+		assert_int_equal(pair->peer.qp_num, number);
+		assert_int_equal(party_teardown(state), 0);
+		setup(state);
+	}
+}
+
+/* Another call continues: the peer has made up for it. */
+static void an_offer_that_follows(void **state)
 {
 	(void)state;
 	party_open(0, 0, 2, NULL);
 	party_open(1, 1, 2, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 3);
-	party_pair(&party[1], 0, IBV_QPT_RC)->region_room = 2;
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 1);
 	all_connect(2);
-	assert_int_equal(party[0].ret, 0);
-	assert_int_equal(party[1].ret, -EMSGSIZE);
-	assert_int_equal(party[1].pairs[0].region_count, 3);
-	assert_int_equal(party[1].regions[0][1].length, 8192);
-	assert_non_null(strstr(party[1].pairs[0].reason,
-			       "offers 3 regions, but there is room for 2"));
+	assert_int_equal(party[1].ret, -ENOMSG);
+	party_offer(&party[0].pairs[0], 1, 0);
+	party[1].delay = BEEST_SECOND;
+	all_connect(2);
+	all_came(2);
+	assert_int_equal(party[1].regions[0][0].length, 4096);
 }
 
 /* With a name of 255 bytes and a long key, the sentence is not cut. */
@@ -1280,7 +1329,7 @@ static void nonsense(void **state)
 	pairs[0].qp = NULL;
 	refuses(2, "pair 0: the field qp is NULL");
 	memcpy(pairs, good, sizeof(good));
-	party_offer(&pairs[0], 256);
+	party_offer(&pairs[0], 256, 0);
 	refuses(2, "pair 0 offers 256 regions, at most 255 are possible");
 	assert_int_equal(fake_kv.requests, 0);
 }
@@ -1367,7 +1416,7 @@ static void datagrams_that_offer_otherwise(void **state)
 
 	(void)state;
 	party_open(0, 0, 3, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_UD), 2);
+	party_offer(party_pair(&party[0], 1, IBV_QPT_UD), 2, 0);
 	pairs[1] = pairs[0];
 	pairs[1].peer_key = "2/0";
 	assert_int_equal(try(2, HARTEBEEST_ONCE), -EAGAIN);
@@ -1779,7 +1828,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(regions, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(regions_of_a_fetched_peer, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(regions_cost_no_request, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(too_little_room, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(rooms_and_offers, setup, party_teardown),
+		cmocka_unit_test_setup_teardown(an_offer_that_follows, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(long_names, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(nonsense, setup, party_teardown),
 		cmocka_unit_test_setup_teardown(structs_that_were_not_initialized, setup,

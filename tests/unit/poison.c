@@ -279,7 +279,7 @@ static void a_job_at_work(void **state)
 			party_open(i, i, RANKS, NULL);
 			for (j = 0; j < RANKS; j++)
 				if (j != i)
-					party_offer(party_pair(&party[i], j, IBV_QPT_RC), 2);
+					party_offer(party_pair(&party[i], j, IBV_QPT_RC), 2, 2);
 		}
 		fake_kv.hook = poison;
 		for (i = 0; i < RANKS; i++)
