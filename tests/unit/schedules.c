@@ -14,8 +14,8 @@
  * Owns the plans, their trials and the promises:
  * - nobody passes a barrier, or is connected, before all have come there;
  * - a connected rank has the same numbers, keys and incarnations as the other end;
- * - each message arrives unchanged, also long after it was pushed, and one for one reader once; each
- *   pair of neighbours is connected;
+ * - each message arrives unchanged, also long after it was pushed, and one for one reader once;
+ * - each pair of neighbours is connected;
  * - a listener is given each client's request once, and they are connected;
  * - ranks that repair their mesh whenever others were started again come together;
  * - a run among the leftovers of one that was killed succeeds, and takes no message for its own
@@ -488,8 +488,8 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 }
 
 /*
- * The answer to a request that pushes or takes a message for one reader is lost, and the others go on
- * before it is repeated.
+ * The answer to a request that pushes or takes a message for one reader is lost, and the others go
+ * on before it is repeated.
  */
 #define KEPT_ONCE(number) { \
 	FORM(771, 3, 1, 60, 0, -1), .step_count = 2, \
