@@ -32,8 +32,8 @@
 #define RANKS 8
 #define PATIENCE (60 * BEEST_SECOND)
 
-/* Records of queue pairs and ranks, lists of servers, news, and the epoch. */
-#define ITEMS_MAX (RANKS * (RANKS - 1) + RANKS + 8)
+/* Records of queue pairs, of ranks and their starts, lists of servers, news, and the epoch. */
+#define ITEMS_MAX (RANKS * (RANKS - 1) + 2 * RANKS + 8)
 
 /* The board on which each process reports its state. */
 static struct board {

@@ -172,6 +172,12 @@ static void list_forge(void)
 	list_extend(bytes, sizeof(bytes));
 }
 
+#ifdef HAVE_CRYPTO
+#define OTHER_SECRET "another secret of 32 characters."
+#else
+#define OTHER_SECRET NULL
+#endif
+
 /* As a process with another secret, or without one, or of a later version appends it. */
 static void list_stranger(void)
 {
@@ -181,7 +187,7 @@ static void list_stranger(void)
 	uint8_t bytes[BEEST_ENTRY_MAX];
 	int size;
 
-	registry_stage.secret = secret ? NULL : "another secret of 32 characters.";
+	registry_stage.secret = secret ? NULL : OTHER_SECRET;
 	seal = registry_seal();
 	registry_stage.secret = secret;
 	size = beest_entry_encode(seal, &record, list_key(), bytes);
