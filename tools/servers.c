@@ -230,7 +230,7 @@ static void say_unreachable(struct out *out, int ret, const char *sentence)
 /* Leaves out the library's words around the sentence about a server. */
 static void sentence_trim(char *sentence)
 {
-	static const char *const ends[] = { "; to be read: ", "; to be deleted: ", "; wanted: " };
+	static const char *const ends[] = { "; to be deleted: ", "; wanted: " };
 	char *begin = strstr(sentence, "server "), *end;
 	size_t i;
 

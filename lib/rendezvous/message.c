@@ -23,6 +23,7 @@
 struct held {
 	struct beest_registry *registry;
 	const char *name, *key;
+	const char *purpose;			/* what is to be done with it */
 	const struct beest_limit *limit;
 	uint64_t unique;			/* 0: nothing */
 	struct beest_message_body body;		/* its ids; its data are not kept */
@@ -34,7 +35,7 @@ static int held_read(struct held *held)
 	struct beest_seal *seal = held->registry->seal;
 	struct beest_kv_value value;
 	struct beest_record record;
-	int ret = beest_store_read(held->registry, held->key, &value, held->limit);
+	int ret = beest_store_read(held->registry, held->key, held->purpose, &value, held->limit);
 
 	memset(&held->body, 0, sizeof(held->body));
 	held->unique = ret == 0 && value.bytes ? value.unique : 0;
@@ -99,7 +100,7 @@ static int held_take(struct held *held, const uint8_t push[BEEST_ONCE_ID])
 		return ret;
 	extra.write.size = (size_t)ret;
 	beest_lease_forget(registry->leases, held->key, 0);
-	ret = beest_store_ask(registry, &extra, 1, "to be taken", held->limit);
+	ret = beest_store_ask(registry, &extra, 1, held->purpose, held->limit);
 	if (ret != -EEXIST && ret != -ENOENT)
 		return ret < 0 ? ret : 1;
 
@@ -236,7 +237,10 @@ int beest_message_push(struct beest_registry *registry, enum beest_record_kind k
 		.kind = kind, .key = key, .body = data, .size = size, .ttl = life_ttl(attr),
 		.serial = &serial,
 	};
-	struct held held = { .registry = registry, .name = name, .key = key, .limit = limit };
+	struct held held = {
+		.registry = registry, .name = name, .key = key, .purpose = "to be stored",
+		.limit = limit,
+	};
 	int ret;
 
 	ret = life_check(attr);
@@ -300,7 +304,7 @@ static int once_take(struct many *many, struct asked *asked, uint64_t unique)
 {
 	struct held held = {
 		.registry = many->registry, .name = asked->message->peer_key, .key = asked->key,
-		.limit = many->limit, .unique = unique,
+		.purpose = "to be taken", .limit = many->limit, .unique = unique,
 	};
 	int ret = held_take(&held, asked->push);
 
@@ -466,7 +470,10 @@ int beest_message_delete(struct beest_registry *registry, const char *name,
 			 const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
-	struct held held = { .registry = registry, .name = name, .key = key, .limit = limit };
+	struct held held = {
+		.registry = registry, .name = name, .key = key, .purpose = "to be deleted",
+		.limit = limit,
+	};
 	int ret;
 
 	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);

@@ -85,7 +85,7 @@ int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *ex
 	return ask_run(registry, &ask, limit);
 }
 
-int beest_store_read(struct beest_registry *registry, const char *key,
+int beest_store_read(struct beest_registry *registry, const char *key, const char *purpose,
 		     struct beest_kv_value *value, const struct beest_limit *limit)
 {
 	struct beest_look_want want = {
@@ -93,7 +93,7 @@ int beest_store_read(struct beest_registry *registry, const char *key,
 	};
 	struct ask ask = {
 		.look = { .wants = &want, .count = 1, .flags = BEEST_LOOK_UNIQUES },
-		.key = key, .purpose = "to be read", .server = want.server,
+		.key = key, .purpose = purpose, .server = want.server,
 	};
 	int ret = ask_run(registry, &ask, limit);
 

@@ -23,8 +23,8 @@ int beest_store_publish(struct beest_registry *registry,
 int beest_store_ask(struct beest_registry *registry, struct beest_look_extra *extras,
 		    size_t count, const char *purpose, const struct beest_limit *limit);
 
-/* Reads the value of a key and its unique, for beest_kv_values_free(). */
-int beest_store_read(struct beest_registry *registry, const char *key,
+/* Reads the value of a key and its unique, in the same way, for beest_kv_values_free(). */
+int beest_store_read(struct beest_registry *registry, const char *key, const char *purpose,
 		     struct beest_kv_value *value, const struct beest_limit *limit);
 
 /*
