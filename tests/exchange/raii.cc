@@ -371,15 +371,18 @@ static void cancelled(const context &own)
 	EXPECT(!own.wait("nobody", text, HARTEBEEST_ONCE));
 }
 
-/* The last act of rank 0: the other rank's wait reports it. */
+/* The last act of rank 0: the other rank's wait reports it, and none of its earlier ones. */
 static void given_up(const context &own)
 {
 	std::string text;
 
-	if (own.rank() == 0)
+	if (own.rank() == 0) {
+		EXPECT(own.wait("last-act", text));
 		own.fail("out of memory");
-	else
+	} else {
+		own.push("last-act", "yes");
 		EXPECT(thrown([&] { own.barrier("never"); }, "out of memory") == ECONNABORTED);
+	}
 }
 
 static int rank(int nid, void *)
