@@ -86,7 +86,7 @@
  * Names of objects have 1 to 255 bytes without control characters.  Each kind has a name
  * space of its own in each context.  Keys, under which a process publishes, are printable
  * ASCII without blanks.  Together with the job id a key has at most 242 bytes, the key of
- * a message 241, and the name of a barrier 214; without a job id, each has one byte less.
+ * a message 241, and the name of a barrier 206; without a job id, each has one byte less.
  *
  * Texts.  A function that writes a sentence to @text, which has @size bytes, works as
  * snprintf(3): it cuts the sentence to fit, and returns its whole length, so that a result

@@ -79,9 +79,9 @@ int beest_call_limit(const struct hartebeest_context *hb, const char *function,
 {
 	if (deadline < 0 && deadline != HARTEBEEST_ONCE)
 		return beest_call_done(hb, beest_fail(EINVAL, "%s(): deadline %" PRId64
-						      " is invalid: give 0, HARTEBEEST_ONCE, or a "
-						      "time of hartebeest_clock()", function,
-						      deadline));
+						      " is invalid: give 0, HARTEBEEST_ONCE, "
+						      "HARTEBEEST_FOREVER, or a time of "
+						      "hartebeest_clock()", function, deadline));
 
 	beest_limit_start(limit, &hb->cancel, deadline, hb->options.timeout);
 	return 0;

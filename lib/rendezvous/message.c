@@ -346,7 +346,8 @@ static int many_ask(struct many *many, struct hartebeest_message *message, size_
 	asked->message = message;
 	many->gets[many->asked++] = (struct beest_wait_get){
 		.kind = many->kind, .key = asked->key, .name = message->peer_key,
-		.see = see_message, .data = asked, .unmet = "a reader has taken it",
+		.see = see_message, .data = asked,
+		.unmet = "a reader has taken it, or it was deleted",
 		.authors = BEEST_AUTHORS_OWN_RUN,
 	};
 
