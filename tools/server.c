@@ -452,7 +452,7 @@ static bool listens_on_socket(const struct server *server)
 static bool listens_at_address(struct server *server)
 {
 	/* Neither does a link lead elsewhere, nor does opening a pipe wait. */
-	int fd = openat(server->inside, PORT_FILE + 1,
+	int fd = openat(server->inside, &PORT_FILE[1],
 			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	bool good;

@@ -567,6 +567,7 @@ static void the_guard_is_not_root(void **state)
 	nothing_is_left();
 }
 
+#ifdef HAVE_CRYPTO
 /* How often the bytes are in memory that the process can write; -1: it may not be read. */
 static int count_in_memory(pid_t pid, const void *bytes, size_t size)
 {
@@ -599,7 +600,6 @@ static int count_in_memory(pid_t pid, const void *bytes, size_t size)
 	return count;
 }
 
-#ifdef HAVE_CRYPTO
 /* Its path is there, so this would find the secret, too. */
 static void process_has_no_secret(pid_t pid, const char *name, const char text[64],
 				  const uint8_t bytes[32])
