@@ -279,7 +279,7 @@ static void a_message_too_large_for_the_server(void **state)
 
 /* ----------------------------------------------------- messages for one reader --- */
 
-enum { AUTHOR, READER, OTHER, THREE };
+enum { AUTHOR, TAKER, OTHER, THREE };
 
 /* What a thread does with the only message. */
 struct handling {
@@ -347,18 +347,18 @@ static int64_t answer_lost(struct relay *relay, const char *verb)
 	snprintf(words, sizeof(words), "%s hb1/%s/msg/m ", verb, job);
 	relay_expect(relay, words);
 	begin = beest_clock_now();
-	pthread_create(&thread, NULL, pushes ? push_it : take_it, &all[pushes ? AUTHOR : READER]);
+	pthread_create(&thread, NULL, pushes ? push_it : take_it, &all[pushes ? AUTHOR : TAKER]);
 	relay_await_loss(relay);
 	if (pushes)
-		take_it(&all[READER]);
+		take_it(&all[TAKER]);
 	else
 		assert_int_equal(look_for_it(all[OTHER].hb), -EAGAIN);
 	relay_lose(relay);
 	pthread_join(thread, NULL);
 	begin = beest_clock_now() - begin;
 	assert_int_equal(all[AUTHOR].ret, 0);
-	assert_int_equal(all[READER].ret, 0);
-	assert_string_equal(all[READER].text, "text");
+	assert_int_equal(all[TAKER].ret, 0);
+	assert_string_equal(all[TAKER].text, "text");
 	for (i = 0; i < THREE; i++) {
 		if (begin < 30 * BEEST_SECOND)
 			assert_int_equal(look_for_it(all[i].hb), -EAGAIN);
