@@ -234,14 +234,18 @@ static int rename_host(void)
 	return !is_same_place() || child_looks(look_here);
 }
 
-/* Then nobody reads of another process whether it is alive, but all know that one has ended. */
+/*
+ * Then nobody reads of another process whether it is alive, but all know that one has ended.  The
+ * root is a folder that everybody may enter by name: a new name space of users ends the right to
+ * enter a scratch folder through /proc/PID/fd.
+ */
 static int change_root(void)
 {
 	const pid_t pid = start(false);
 	const uint64_t ticks = beest_process_ticks(pid);
 	bool good = is_same_place();
 
-	if (chroot(scratch()) < 0)
+	if (chroot("/etc") < 0)
 		good = false;
 	good = good && is_same_place() && !beest_process_ticks(getpid()) &&
 	       life(pid, ticks) == BEEST_PROCESS_UNKNOWN;
