@@ -14,7 +14,6 @@
 #include "lib/base/macro.h"
 #include "lib/base/process.h"
 #include "tests/support/pause.h"
-#include "tests/support/scratch.h"
 #include "tests/support/timer.h"
 #include "tests/support/unit.h"
 
