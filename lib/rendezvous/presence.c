@@ -564,7 +564,7 @@ void beest_presence_ask(struct beest_registry *registry, struct beest_presence_q
 
 	beest_presence_query(registry, queries, count, deadline);
 	for (i = 0; i < count; i++)
-		if (queries[i].ret != -ESTALE)
+		if (queries[i].answered && queries[i].ret != -ESTALE)
 			beest_presence_note(registry, queries[i].incarnation);
 }
 

@@ -107,8 +107,8 @@ bool beest_presence_is_known(struct beest_registry *registry,
 			     const struct beest_incarnation *incarnation);
 
 /*
- * As beest_presence_query().  Notes as alive all authors whose rank no other process
- * has, also those whose server did not answer: silence is no evidence against them.
+ * As beest_presence_query().  Notes as alive all authors whose server has answered, and whose rank
+ * no other process has: also if it has lost their presence.
  */
 void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
 			size_t count, int64_t deadline);

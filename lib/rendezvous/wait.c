@@ -465,6 +465,21 @@ static bool author_has_gone(const struct waiting *w, struct beest_wait_get *get,
 	return true;
 }
 
+/* Unknown it stays: it may be a leftover. */
+static void author_is_silent(const struct waiting *w, struct beest_wait_get *get)
+{
+	struct beest_text how = BEEST_TEXT(sizeof(get->trouble));
+	char key[BEEST_KEY_MAX + 1];
+
+	beest_text_add(&how, "by rank %" PRId32, get->record.rank);
+	if (beest_registry_rank_key(w->registry, get->record.rank, &get->record.incarnation,
+				    key) == 0)
+		beest_text_add(&how, ", but server %s does not answer whether that process still "
+			       "is of this run", beest_kv_label(w->registry->kv,
+				beest_kv_server_of(w->registry->kv, key)));
+	get_note(get, 1, how.buffer);
+}
+
 /* Asks for all unknown authors in one look.  There may be no other look after this one. */
 static int judge_unknown(struct waiting *w)
 {
@@ -482,9 +497,14 @@ static int judge_unknown(struct waiting *w)
 				.incarnation = &get->record.incarnation,
 			};
 	beest_presence_ask(w->registry, queries, count, look_until(w));
-	for (i = count = 0; i < w->asked && ret == 0; i++)
-		if ((get = unknown_get(w, i)) && !author_has_gone(w, get, &queries[count++]))
+	for (i = count = 0; i < w->asked && ret == 0; i++) {
+		get = unknown_get(w, i);
+		if (get && !queries[count].answered)
+			author_is_silent(w, get);
+		else if (get && !author_has_gone(w, get, &queries[count]))
 			ret = record_see(w, get, true);
+		count += get != NULL;
+	}
 	free(queries);
 
 	return ret;

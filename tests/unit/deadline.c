@@ -1115,6 +1115,13 @@ static void a_message_of_a_former_run(void **state)
 		party_open(0, 0, 2, NULL);
 		letter_read(text);
 		registry_stage.now += 2 * BEEST_SECOND;
+		/* Who has pushed it is asked in the second request. */
+		fake_kv_fail(FAKE_KV_REQUEST, 2, EHOSTDOWN, FAKE_KV_REFUSED);
+		assert_int_equal(letter_read(text), -EAGAIN);
+		assert_error_has("message 'b' (key hb1/job/msg/b) was published by rank 1, but "
+				 "server a:1 does not answer whether that process still is of this "
+				 "run");
+		registry_stage.now += 5 * BEEST_SECOND;
 		assert_int_equal(letter_read(text), row->early ? 0 : -EAGAIN);
 		if (!row->early)
 			assert_error_has("message 'b' (key hb1/job/msg/b) was published by rank 1 "
