@@ -2125,6 +2125,7 @@ static void *attend(void *data)
 		if (__atomic_load_n(party->arrived, __ATOMIC_SEQ_CST) < i * RANKS)
 			party->early++;
 	}
+	fake_clock_part();
 	snprintf(party->error, sizeof(party->error), "%s", hartebeest_error());
 	if (party->close) {
 		hartebeest_close(party->hb);
@@ -2217,38 +2218,25 @@ static bool all_wait(int authors, int count, char list[64])
 	return list_read(list, NULL, NULL) == count;
 }
 
-/*
- * Each thread skips its own time, so this waits until all wait for a rank that will not come.
- * Returns the list in which it is missing.
- */
-static const char *hurry_when_waiting(int threads, int authors, int count)
-{
-	static char list[64];
-
-	while (fake_clock_waiting() < threads || !all_wait(authors, count, list))
-		pause_ms(1);
-	fake_clock_hurry();
-	return list;
-}
-
-/* With fewer than RANKS ranks all wait in vain: returns where one is missing. */
+/* With fewer than RANKS ranks all wait in vain: returns the list in which one is missing. */
 static const char *attend_all(struct party *parties, int count)
 {
-	int i, arrived = 0, waiting = fake_clock_waiting(), before = 0;
-	const char *list = NULL;
+	static char list[64];
+	int i, arrived = 0, before = 0;
 
-	if (count < RANKS)
+	if (count < RANKS) {
 		before = list_read("-/-/0", NULL, NULL);
+		fake_clock_together(count);
+	}
 	for (i = 0; i < count; i++) {
 		parties[i].arrived = &arrived;
 		parties[i].ret = parties[i].early = 0;
 		assert_int_equal(pthread_create(&parties[i].thread, NULL, attend, &parties[i]), 0);
 	}
-	if (count < RANKS)
-		list = hurry_when_waiting(waiting + count, before + count, count);
 	for (i = 0; i < count; i++)
 		pthread_join(parties[i].thread, NULL);
-	fake_clock_settle(0);
+	if (count < RANKS)
+		assert_true(all_wait(before + count, count, list));
 	return list;
 }
 

@@ -23,6 +23,14 @@ void fake_clock_hurry(void);
  */
 int fake_clock_settle(int ret);
 
+/*
+ * Until each of @threads threads has parted, time goes on for all of them alike, by half a second
+ * whenever all pause.  So what one rank says each second, the others read each second, however fast
+ * the machine is.
+ */
+void fake_clock_together(int threads);
+void fake_clock_part(void);
+
 /* Skips time for this thread, for example in a hook, in a loop that never pauses. */
 void fake_clock_skip(int64_t ns);
 
