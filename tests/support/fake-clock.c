@@ -30,6 +30,7 @@ static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
 static int together, paused;		/* threads; the first is atomic, too */
 static unsigned int turn;
 static int64_t base, turned_at;		/* when this turn began, by their time and the machine's */
+static int64_t creep;			/* in this turn, beyond LONGEST */
 
 /* By the linker's --wrap, the library calls the first of each pair. */
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
@@ -59,12 +60,16 @@ static int64_t machine_now(void)
 	return now.tv_sec * SECOND + now.tv_nsec;
 }
 
-/* With the lock.  What the machine takes for a turn counts only up to LONGEST. */
+/*
+ * With the lock.  What the machine takes for a turn counts only up to LONGEST.  From there on, time
+ * goes on by a microsecond each time that it is read, since a thread may look again and again, and
+ * pause only after a while.
+ */
 static int64_t together_now(void)
 {
 	int64_t taken = machine_now() - turned_at;
 
-	return base + (taken < LONGEST ? taken : LONGEST);
+	return base + (taken < LONGEST ? taken : LONGEST + (creep += SECOND / 1000000));
 }
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *now)
@@ -88,6 +93,7 @@ static void turn_end(int64_t step)
 {
 	base = together_now() + step;
 	turned_at = machine_now();
+	creep = 0;
 	paused = 0;
 	turn++;
 	pthread_cond_broadcast(&turned);
@@ -151,6 +157,7 @@ void fake_clock_together(int threads)
 	pthread_mutex_lock(&lock);
 	turned_at = machine_now();
 	base = turned_at + common;
+	creep = 0;
 	paused = 0;
 	__atomic_store_n(&together, threads, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
