@@ -1980,7 +1980,8 @@ static void outlive_in_silence(void)
 	while (is_published("qp", "qp-1"))
 		pause_ms(1);
 	EXPECT(!is_gone("qp", "qp-1"));
-	for (i = 0; i < 2; i++) {
+	/* A server that is busy may not answer in the time of such a look. */
+	for (i = 0; i < 2 || strstr(hartebeest_error(), "no answer"); i++) {
 		beest_replaced_doubt();		/* so that the next call looks */
 		EXPECT(told_by_the_next_look() == 0);
 	}
