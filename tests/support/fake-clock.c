@@ -156,7 +156,7 @@ void fake_clock_together(int threads)
 {
 	pthread_mutex_lock(&lock);
 	turned_at = machine_now();
-	base = turned_at + common;
+	base = turned_at + __atomic_load_n(&common, __ATOMIC_RELAXED);
 	creep = 0;
 	paused = 0;
 	__atomic_store_n(&together, threads, __ATOMIC_RELEASE);
@@ -170,7 +170,7 @@ void fake_clock_part(void)
 		__atomic_sub_fetch(&together, 1, __ATOMIC_RELEASE);
 		if (paused == together)
 			turn_end(paused ? STEP : 0);
-		common = base - turned_at;
+		__atomic_store_n(&common, base - turned_at, __ATOMIC_RELAXED);
 	}
 	pthread_mutex_unlock(&lock);
 }
