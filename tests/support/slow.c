@@ -17,6 +17,7 @@
 #include "tests/support/slow.h"
 
 #define PIECE 4096
+#define WATCH (50 * BEEST_MS)
 
 struct passage {
 	struct slow *slow;
@@ -126,6 +127,23 @@ static void *listener_run(void *data)
 	return NULL;
 }
 
+/* How late does a thread of this process go on?  Ranks that wait for answers do, too. */
+static void *watch_run(void *data)
+{
+	struct slow *slow = data;
+	int64_t began;
+
+	while (!__atomic_load_n(&slow->over, __ATOMIC_ACQUIRE)) {
+		began = beest_clock_now();
+		pause_us(WATCH / BEEST_US);
+		began = beest_clock_now() - began - WATCH;
+		pthread_mutex_lock(&way);
+		slow->stalled = BEEST_MAX(slow->stalled, began);
+		pthread_mutex_unlock(&way);
+	}
+	return NULL;
+}
+
 /* Its threads take no signals: a timer of the test would cut their pauses short. */
 void slow_start(struct slow *slow)
 {
@@ -136,6 +154,7 @@ void slow_start(struct slow *slow)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	pthread_create(&slow->thread, NULL, listener_run, slow);
+	pthread_create(&slow->watch, NULL, watch_run, slow);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -154,7 +173,7 @@ int64_t slow_longest(const struct slow *slow)
 	int64_t longest;
 
 	pthread_mutex_lock(&way);
-	longest = slow->longest;
+	longest = slow->longest + slow->stalled;
 	pthread_mutex_unlock(&way);
 	return longest;
 }
@@ -163,6 +182,8 @@ void slow_end(struct slow *slow)
 {
 	shutdown(slow->listener, SHUT_RDWR);
 	pthread_join(slow->thread, NULL);
+	__atomic_store_n(&slow->over, true, __ATOMIC_RELEASE);
+	pthread_join(slow->watch, NULL);
 	close(slow->listener);
 	while (__atomic_load_n(&slow->passages, __ATOMIC_ACQUIRE))
 		pause_us(1000);

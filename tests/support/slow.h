@@ -9,6 +9,7 @@
 #define TESTS_SLOW_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/support/memcached.h"
@@ -24,10 +25,12 @@ struct slow {
 	int accepted;
 	int64_t bytes;			/* of answers */
 	int64_t longest;		/* from a request to the beginning of its answer, in ns */
+	int64_t stalled;		/* the longest sleep of a thread beyond its pause, ns */
 	/* kept by slow.c */
 	int listener;
-	pthread_t thread;
-	int passages;			/* atomic */
+	pthread_t thread, watch;
+	int passages;			/* atomic, as is the next one */
+	bool over;
 };
 
 void slow_start(struct slow *slow);
@@ -35,6 +38,7 @@ void slow_start(struct slow *slow);
 /* What it has counted so far. */
 int slow_accepted(const struct slow *slow);
 int64_t slow_bytes(const struct slow *slow);
+/* How long an answer may have taken for a rank: @longest and @stalled together. */
 int64_t slow_longest(const struct slow *slow);
 
 /* After the clients have closed their connections. */
