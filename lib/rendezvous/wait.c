@@ -465,7 +465,7 @@ static bool author_has_gone(const struct waiting *w, struct beest_wait_get *get,
 	return true;
 }
 
-/* Unknown it stays: it may be a leftover. */
+/* The author stays unknown, since the record may be a leftover. */
 static void author_is_silent(const struct waiting *w, struct beest_wait_get *get)
 {
 	struct beest_text how = BEEST_TEXT(sizeof(get->trouble));
