@@ -2147,41 +2147,27 @@ static void open_parties(struct party *parties, int count)
 }
 
 #define MARK (BEEST_INCARNATION_SIZE + sizeof(uint64_t))
-#define AUTHORS 32
 
-/*
- * How many processes have entries in a list.  @marks, unless it is NULL, gets what each rank says
- * in a roll call, and @ranks how many ranks say something.
- */
-static int list_read(const char *name, uint8_t marks[RANKS][MARK], int *ranks)
+/* Returns how many ranks have an entry in a list; @marks gets what each stores in a roll call. */
+static int list_read(const char *name, uint8_t marks[RANKS][MARK])
 {
-	struct beest_incarnation authors[AUTHORS];
 	struct beest_entry_reader reader;
 	struct beest_record record;
-	int i, count = 0, bits = 0;
+	int bits = 0;
 	char key[128];
 	size_t size = 0;
 	uint8_t *bytes = raw_get("barrier", name, &size);
 
 	snprintf(key, sizeof(key), "hb1/%s/barrier/%s", job, name);
 	beest_entry_read(&reader, NULL, BEEST_KIND_BARRIER, key, bytes, bytes ? size : 0);
-	while (beest_entry_next(&reader, &record) > 0 && count < AUTHORS) {
-		for (i = 0; i < count; i++)
-			if (beest_process_is_context(&authors[i], &record.incarnation))
-				break;
-		authors[i] = record.incarnation;
-		count = i < count ? count : count + 1;
-		if (!marks)
-			continue;
+	while (beest_entry_next(&reader, &record) > 0) {
 		bits |= 1 << record.rank;
 		memcpy(marks[record.rank], &record.incarnation, BEEST_INCARNATION_SIZE);
 		memcpy(marks[record.rank] + BEEST_INCARNATION_SIZE,
 		       record.body + BEEST_BARRIER_SIZE, sizeof(uint64_t));
 	}
 	free(bytes);
-	if (ranks)
-		*ranks = __builtin_popcount((unsigned int)bits);
-	return count;
+	return __builtin_popcount((unsigned int)bits);
 }
 
 /* The list in which ranks say that they know the roll of these marks. */
@@ -2202,17 +2188,15 @@ static void second_list(uint8_t marks[RANKS][MARK], char name[64])
 
 /*
  * The list in which a rank is missing: the second, if there is a roll, with a leftover.  Late
- * writes of former processes may shorten the first meanwhile, so their number shows nothing.
+ * writes of earlier processes may shorten the first meanwhile, so its length shows nothing.
  */
 static const char *list_find(void)
 {
 	static char list[64];
 	uint8_t marks[RANKS][MARK];
-	int ranks;
 
 	strcpy(list, "-/-/0");
-	list_read(list, marks, &ranks);
-	if (ranks == RANKS)
+	if (list_read(list, marks) == RANKS)
 		second_list(marks, list);
 	return list;
 }
@@ -2231,7 +2215,7 @@ static const char *attend_all(struct party *parties, int count)
 	}
 	for (i = 0; i < count; i++)
 		pthread_join(parties[i].thread, NULL);
-	return list_find();
+	return count < RANKS ? list_find() : NULL;
 }
 
 static void all_passed(const struct party *parties)
