@@ -26,6 +26,9 @@
 /* The number of this library's items that memcached 1.6 holds in a megabyte. */
 #define ITEMS_PER_MB 4369
 
+/* What memcached 1.6 counts of an item besides its key and value, when it compares it with -I. */
+#define ITEM_HEAD 59
+
 /* The writes by which a process says that it begins, and how long they stay, in seconds. */
 #define STARTS 2
 #define STARTS_TTL (2 * BEEST_STARTS_RECENT / BEEST_SECOND)
@@ -597,13 +600,13 @@ static int server_too_small(struct beest_registry *registry, size_t server,
 static int server_takes_less(struct beest_registry *registry, size_t server,
 			     const struct beest_kv_stats *stats)
 {
-	size_t largest = beest_lease_largest(registry->leases, server);
+	const size_t largest = beest_lease_largest(registry->leases, server) + ITEM_HEAD;
 
-	if (!stats->item_bytes || largest < stats->item_bytes)
+	if (!stats->item_bytes || largest <= stats->item_bytes)
 		return 0;
 
-	return beest_fail(EMSGSIZE, "server %s takes values of less than %" PRIu64 " bytes "
-			  "(memcached -I), and a record of this job has %zu",
+	return beest_fail(EMSGSIZE, "server %s takes at most %" PRIu64 " bytes for a key and its "
+			  "value (memcached -I), and a record of this job needs %zu",
 			  beest_kv_label(registry->kv, server), stats->item_bytes, largest);
 }
 

@@ -670,8 +670,8 @@ static void it_takes_less(void **state)
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	registry_put(registry, BEEST_KIND_MR, "y", unit_repeat(text, 'y', 300), NULL);
 	assert_int_equal(look_for_long(300), -EMSGSIZE);
-	assert_error_has("server a:1 takes values of less than 256 bytes (memcached -I), and a "
-			 "record of this job has 3");
+	assert_error_has("server a:1 takes at most 256 bytes for a key and its value (memcached "
+			 "-I), and a record of this job needs 4");
 }
 
 /* First one warning, then an error that says what is needed. */
