@@ -5,7 +5,7 @@
  * No queue pair is made, and nothing is confirmed.  A rank is done when it holds the bytes of
  * all others, as many as a rank of a mesh with one region brings.
  *
- * 	library		the meeting of hartebeest_mesh_connect(), up to the roll
+ * 	library		hartebeest_gather(), which is the fence of a mesh without its queue pairs
  * 	original	a key for each pair and one for the region, asked for one by one
  * 	raw records	sockets to the same server: a record a rank, a counter, and a roll that
  * 			the rank with the last number writes
@@ -25,8 +25,6 @@
 #include "bench/plain.h"
 #include "bench/raw.h"
 #include "bench/star.h"
-#include "lib/core/context.h"
-#include "lib/rendezvous/meeting.h"
 
 /* The size of a queue pair's record, and of a region's. */
 #define END 74
@@ -90,47 +88,12 @@ static const char *anchors_wrong(struct bench_pass *pass)
 
 /* ------------------------------------------------------------------ the library --- */
 
-static int learn(void *data, uint8_t *marks, uint64_t digest)
-{
-	struct bench_rank *rank = data;
-	int peer;
-
-	(void)digest;
-	for (peer = 0; peer < rank->pass->size; peer++)
-		memcpy(learnt(rank, peer), marks + (size_t)peer *
-		       (BEEST_MARK_HEAD + BROUGHT) + BEEST_MARK_HEAD, BROUGHT);
-	rank->end = bench_clock();
-	return -ECANCELED;
-}
-
-static int library_meet(struct bench_rank *rank, struct beest_meeting *meeting)
-{
-	struct hartebeest_context *hb = rank->own;
-	struct beest_meeting_state state = { .roll = 0 };
-	const struct anchor own = anchor_of(rank->rank);
-	struct beest_limit limit;
-	int ret = beest_context_need_registry(hb, BEEST_KIND_BARRIER, meeting->name);
-
-	if (ret < 0)
-		return ret;
-	beest_limit_start(&limit, NULL, 0, hb->options.timeout);
-	meeting->registry = hb->registry;
-	meeting->ranks = &hb->launch.participants;
-	meeting->limit = &limit;
-	meeting->state = &state;
-	meeting->blob = &own;
-	return beest_meeting_run(meeting);
-}
-
 static int library_work(struct bench_rank *rank)
 {
-	struct beest_meeting meeting = {
-		.rank = rank->rank, .name = "anchors", .blob_size = BROUGHT, .take_roll = learn,
-		.data = rank,
-	};
-	int ret = library_meet(rank, &meeting);
+	const struct anchor own = anchor_of(rank->rank);
 
-	return ret == -ECANCELED ? 0 : ours_result(rank, ret);
+	return ours_result(rank, hartebeest_gather(rank->own, "anchors", &own, sizeof(own),
+						   learnt(rank, 0), HARTEBEEST_DEFAULT));
 }
 
 /* ------------------------------------------------------------ original's way --- */

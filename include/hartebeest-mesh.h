@@ -57,9 +57,8 @@ struct hartebeest_mesh_attr {
 	/*
 	 * Called each second while ranks are missing, with a text such as "512 of 1024
 	 * have arrived; missing: 3, 77, 78 and 509 more", or "... are connected; ...".
-	 * Each time it costs a request for the records of all ranks, so only one rank of
-	 * many should set it.  Not called with gather.  Called by the caller's thread.  May not
-	 * use the mesh, nor throw.
+	 * It costs no request: the first rank says who is missing.  Not called with gather.
+	 * Called by the caller's thread.  May not use the mesh, nor throw.
 	 */
 	void (*progress)(void *data, const char *text);
 	void *progress_data;
@@ -86,8 +85,8 @@ struct hartebeest_mesh_phase {
 /* The cost of the last bring-up or repair, in the order of its phases. */
 struct hartebeest_mesh_stats {
 	struct hartebeest_mesh_phase create;	/* queue pairs were made and brought to INIT */
-	struct hartebeest_mesh_phase publish;	/* the request that appended this rank's mark */
-	struct hartebeest_mesh_phase wait;	/* until the marks of all ranks were read */
+	struct hartebeest_mesh_phase publish;	/* the request that stored what this rank brings */
+	struct hartebeest_mesh_phase wait;	/* until all ranks have arrived */
 	struct hartebeest_mesh_phase fetch;	/* numbers of queue pairs, not consecutive */
 	struct hartebeest_mesh_phase rtr;	/* transition to RTR; UD: address handles, too */
 	struct hartebeest_mesh_phase rts;
@@ -106,9 +105,10 @@ struct hartebeest_mesh_stats {
  * @deadline: as in hartebeest.h, but not HARTEBEEST_ONCE: ranks cannot meet in one look
  *
  * Collective.  Returns when every rank is connected to every other.  A rank that is
- * killed and started again meanwhile takes its place.  On failure nothing of the mesh is
- * left on this rank.  Other ranks may have succeeded by then, and learn of the failure by
- * their next hartebeest_mesh_barrier().
+ * killed and started again meanwhile takes its place.  A rank that fails says so to all:
+ * their calls fail within two seconds, with its errno and its sentence.  On failure nothing of
+ * the mesh is left on this rank.  Other ranks may have succeeded by then, and learn of the
+ * failure by their next hartebeest_mesh_barrier().
  *
  * Returns 0, -EINVAL (a field of @attr, which the sentence names; HARTEBEEST_ONCE),
  * -E2BIG (a field that this version does not know), -EOPNOTSUPP (the type), -EEXIST (the
@@ -118,7 +118,8 @@ struct hartebeest_mesh_stats {
  * partition and so on, or gather() stored something else than what ranks contributed),
  * -ETIMEDOUT (the sentence names the missing ranks), -EMSGSIZE (the server takes only
  * short values), -ECONNABORTED (a rank said that it failed), -ESHUTDOWN (a rank left before
- * it was connected), or the errno of a verbs call, of the server, of gather() or of refill().
+ * it was connected), -ESTALE (the first rank died while the server lost what all had agreed on),
+ * or the errno of a verbs call, of the server, of gather() or of refill().
  *
  * Since: 0.1
  */

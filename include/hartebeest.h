@@ -86,7 +86,7 @@
  * Names of objects have 1 to 255 bytes without control characters.  Each kind has a name
  * space of its own in each context.  Keys, under which a process publishes, are printable
  * ASCII without blanks.  Together with the job id a key has at most 242 bytes, the key of
- * a message 241, and the name of a barrier 206; without a job id, each has one byte less.
+ * a message 241, and the name of a barrier 222; without a job id, each has one byte less.
  *
  * Texts.  A function that writes a sentence to @text, which has @size bytes, works as
  * snprintf(3): it cuts the sentence to fit, and returns its whole length, so that a result
@@ -1455,15 +1455,21 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * @name: the same on all ranks; may be used any number of times
  *
  * Leftovers of an earlier run do not count.  A call after -ETIMEDOUT or -EAGAIN continues
- * the same pass.
+ * the same pass: this rank has arrived, and the others may pass meanwhile.  The first call
+ * under a name agrees on the processes that take part, and so takes longer than later ones.
+ * A rank that cannot take part says so to all: their calls fail within two seconds, with its
+ * errno and its sentence.
  *
  * Returns 0, -EPROTO (another rank calls hartebeest_gather() with this name; no rank passes),
- * -ENODATA (rank or size unknown), -EPROTONOSUPPORT, -EKEYREJECTED or -ENOKEY
- * (ranks are missing, and what is stored there is of another version or secret), -EIO or
+ * -EINVAL (the last call for this name was a hartebeest_gather() that has not ended), -ENODATA
+ * (rank or size unknown), -EPROTONOSUPPORT, -EKEYREJECTED or -ENOKEY (ranks are missing, and
+ * what is stored there is of another version or secret), -EIO or
  * -ENETDOWN (of the device: see hartebeest_event_get()), -ESTALE (this or another rank was
- * started again after the context's first barrier), -ESHUTDOWN or -ECONNABORTED (a rank has
- * left or failed), or -ETIMEDOUT; its sentence names the missing ranks.  So does the sentence
- * of -EAGAIN (HARTEBEEST_ONCE) for jobs of up to 128 ranks, which may cost one more look.
+ * started again after the context's first barrier, or the first rank died while the server lost
+ * what all had agreed on), -ESHUTDOWN or -ECONNABORTED (a rank has left or failed), or
+ * -ETIMEDOUT; its sentence names the missing ranks, and so does that of -EAGAIN
+ * (HARTEBEEST_ONCE), as far as this rank or the first one knows.  If the first rank dies when all
+ * have arrived, the others time out or fail with its replacement.
  *
  * Since: 0.1
  */
@@ -1477,13 +1483,13 @@ int hartebeest_barrier(struct hartebeest_context *hb, const char *name, int64_t 
  * @size:  1 to 1046528
  * @all:   receives the values of all ranks, in the order of hartebeest_participant()
  *
- * Values are stored apart from messages, under two keys for each rank, which calls replace in
- * turn.  What an earlier run left does not count.  Each rank reads the values of all others, by
- * one request to each server.  A call after -ETIMEDOUT or -EAGAIN continues the same pass, and
- * must give the same value.
+ * What an earlier run or pass left does not count: all ranks return the values on which they
+ * have agreed.  A call after -ETIMEDOUT, -EAGAIN, -ECANCELED or an error of the server continues
+ * the same pass, and must give the same value.
  *
  * Returns 0, -EPROTO (a rank gave another number of bytes, or calls hartebeest_barrier()),
- * -EMSGSIZE (@size), or as hartebeest_barrier().  The contents of @all are undefined after a
+ * -EINVAL (@size is 0, or the last call has not ended and had another value), -EMSGSIZE (@size),
+ * or as hartebeest_barrier().  The contents of @all are undefined after a
  * failure.
  *
  * Since: 0.1

@@ -276,7 +276,7 @@ const struct command keys_command = {
 		"  rank/N, qp/..., mr/...  what a rank has published: itself, queue pairs, "
 		"regions\n"
 		"  msg/..., gather/...     messages, and values of a gather, until they expire\n"
-		"  barrier/...             who came to a barrier\n"
+		"  fence/...               who has arrived at a barrier, a gather or a mesh\n"
 		"  epoch                   random bytes, which change when the server loses all\n"
 		"  news                    random bytes, which change when a rank leaves or fails\n"
 		"  starts/N                the processes of a rank that began a moment ago\n"

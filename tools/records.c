@@ -402,35 +402,86 @@ static void add_strangers(struct beest_text *text, const struct beest_entry_read
 			       reader->strangers);
 }
 
-/* What the entries in a list of those who meet say together. */
-static void add_meeting(struct beest_text *text, const struct records *records,
+static const char *function_of(const struct beest_fence_setup *setup)
+{
+	static const char *const words[] = {
+		[BEEST_FENCE_BARRIER] = "barrier",
+		[BEEST_FENCE_GATHER] = "gather",
+		[BEEST_FENCE_MESH] = "mesh",
+	};
+
+	return setup->what && setup->what < BEEST_COUNT(words) ? words[setup->what] : "fence";
+}
+
+static void add_member(struct beest_text *text, const struct records *records,
+		       const struct records_record *record)
+{
+	struct beest_member_body body;
+
+	(void)records;
+	if (beest_record_member_decode(&record->record, &body) < 0) {
+		beest_text_add(text, "unreadable");
+		return;
+	}
+	beest_text_add(text, "%s of %u ranks, ", function_of(&body.setup), body.setup.size);
+	if (body.refusal.error)
+		beest_text_add(text, "refused: %s", body.refusal.text);
+	else if (body.pass)
+		beest_text_add(text, "arrived at pass %" PRIu64, body.pass);
+	else if (body.view)
+		beest_text_add(text, "call %u: acknowledges the view that was proposed", body.call);
+	else
+		beest_text_add(text, "call %u: arrived, contributes %zu bytes", body.call,
+			       body.size);
+}
+
+static void add_missing(struct beest_text *text, const struct beest_leader_body *body)
+{
+	size_t i;
+
+	for (i = 0; i < body->range_count; i++) {
+		beest_text_add(text, i ? ", %u" : "; missing: %u", body->missing[i].first);
+		if (body->missing[i].last != body->missing[i].first)
+			beest_text_add(text, "-%u", body->missing[i].last);
+	}
+}
+
+static void add_leader(struct beest_text *text, const struct records *records,
+		       const struct records_record *record)
+{
+	struct beest_leader_body body;
+
+	(void)records;
+	if (beest_record_leader_decode(&record->record, &body) < 0) {
+		beest_text_add(text, "unreadable");
+		return;
+	}
+	beest_text_add(text, "%s of %u ranks, led here: call %u, ", function_of(&body.setup),
+		       body.setup.size, body.call);
+	if (body.failure.error)
+		beest_text_add(text, "failed: %s", body.failure.text);
+	else if (body.proposed)
+		beest_text_add(text, "a view is proposed");
+	else if (body.committed)
+		beest_text_add(text, "a view is committed, passed %" PRIu64 " times", body.passes);
+	else
+		beest_text_add(text, "ranks are counted");
+	add_missing(text, &body);
+}
+
+static void add_chunk(struct beest_text *text, const struct records *records,
+		      const struct records_record *record)
+{
+	(void)records;
+	beest_text_add(text, "what some ranks contribute to a view, %zu bytes",
+		       record->record.size);
+}
+
+static void add_numbers(struct beest_text *text, const struct records *records,
 			const struct records_record *record)
 {
-	size_t counts[BEEST_BARRIER_GIVES_UP + 1] = { 0 };
-	struct beest_entry_reader reader;
-	struct beest_barrier_body body;
-	struct beest_record entry;
-
-	beest_entry_read(&reader, records->seal, BEEST_KIND_BARRIER, record->key, record->bytes,
-			 record->size);
-	while (beest_entry_next(&reader, &entry) > 0)
-		if (beest_record_barrier_decode(&entry, &body) == 0 &&
-		    body.word < BEEST_COUNT(counts))
-			counts[body.word]++;
-	if (strcmp(strrchr(record->name, '/'), "/head") == 0)
-		beest_text_add(text, "list: %zu times, all ranks of a part had come",
-			       counts[BEEST_BARRIER_FULL]);
-	else
-		beest_text_add(text, "list: %zu times, a rank has come",
-			       counts[BEEST_BARRIER_COMES]);
-	if (counts[BEEST_BARRIER_PASSED])
-		beest_text_add(text, "; %zu have passed", counts[BEEST_BARRIER_PASSED]);
-	if (counts[BEEST_BARRIER_REFUSES])
-		beest_text_add(text, "; newcomers are refused");
-	if (counts[BEEST_BARRIER_GIVES_UP])
-		beest_text_add(text, "; %zu have given this roll up",
-			       counts[BEEST_BARRIER_GIVES_UP]);
-	add_strangers(text, &reader);
+	(void)records;
+	beest_text_add(text, "queue pair numbers of a mesh, %zu bytes", record->record.size);
 }
 
 /* What the entries in the list of a service say together: who listens, and of how many requests. */
@@ -489,6 +540,10 @@ static const struct kind {
 	{ BEEST_KIND_MR, add_mr },
 	{ BEEST_KIND_MESSAGE, add_message },
 	{ BEEST_KIND_REQUEST, add_request },
+	{ BEEST_KIND_MEMBER, add_member },
+	{ BEEST_KIND_LEADER, add_leader },
+	{ BEEST_KIND_CHUNK, add_chunk },
+	{ BEEST_KIND_NUMBERS, add_numbers },
 };
 
 /* Keys whose values are not records, by how their names begin and end. */
@@ -513,15 +568,6 @@ static bool is_between(const char *name, const char *begin, const char *end)
 static bool is_plain(const struct plain *plain, const char *name)
 {
 	return is_between(name, plain->begin, plain->end);
-}
-
-static bool is_meeting(const char *name)
-{
-	const char *last = strrchr(name, '/');
-
-	return is_between(name, "barrier/", "/head") ||
-	       (is_between(name, "barrier/", "") && last[1] &&
-		strspn(last + 1, "0123456789") == strlen(last + 1));
 }
 
 static void add_plain(struct beest_text *text, const struct records_record *record)
@@ -562,10 +608,6 @@ void records_text(const struct records *records, const struct records_record *re
 	beest_text_start(&text, buffer, size);
 	if (!record->bytes) {
 		beest_text_add(&text, "gone meanwhile");
-		return;
-	}
-	if (is_meeting(record->name)) {
-		add_meeting(&text, records, record);
 		return;
 	}
 	if (is_between(record->name, "service/", "/list")) {

@@ -6,7 +6,6 @@
 #include "lib/api/call.h"
 #include "lib/core/context.h"
 #include "lib/rendezvous/barrier.h"
-#include "lib/rendezvous/collect.h"
 #include "lib/rendezvous/counter.h"
 #include "lib/rendezvous/message.h"
 #include "lib/rendezvous/store.h"
@@ -31,8 +30,8 @@ HARTEBEEST_EXPORT int hartebeest_msg_push_attr(struct hartebeest_context *hb, co
 	if (!data && length)
 		return beest_call_refuse(hb, __func__, "data is NULL");
 	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key));
-	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, BEEST_KIND_MESSAGE,
-								key, data, length, attr, &limit));
+	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, key, data,
+								length, attr, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,
@@ -59,8 +58,8 @@ HARTEBEEST_EXPORT int hartebeest_msgs_wait(struct hartebeest_context *hb,
 	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE,
 					      count ? messages->peer_key : NULL));
 	return beest_call_waited(hb, &limit, beest_message_wait_many(hb->registry,
-								     BEEST_KIND_MESSAGE, messages,
-								     count, need, &limit));
+								     messages, count, need,
+								     &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key,
@@ -97,9 +96,9 @@ static int barrier_obtain(struct hartebeest_context *hb, const char *name,
 	if (ret >= 0)
 		ret = beest_launch_check(&hb->launch);
 	if (ret >= 0)
-		ret = beest_context_need_registry(hb, BEEST_KIND_BARRIER, name);
+		ret = beest_context_need_registry(hb, BEEST_KIND_MEMBER, name);
 	if (ret == 0)
-		ret = beest_barrier_check(hb->registry, &hb->launch.participants, name);
+		ret = beest_fence_check(hb->registry, name);
 	if (ret == 0)
 		ret = beest_table_obtain(&hb->objects, &beest_barrier_kind, name, &node);
 	if (ret == 0)
@@ -107,17 +106,30 @@ static int barrier_obtain(struct hartebeest_context *hb, const char *name,
 	return ret;
 }
 
+/* @call: a gather has its value. */
+static int barrier_run(struct hartebeest_context *hb, const char *name,
+		       struct beest_barrier_call *call)
+{
+	struct beest_barrier *barrier;
+	int ret = barrier_obtain(hb, name, &barrier);
+
+	if (ret < 0)
+		return ret;
+	call->registry = hb->registry;
+	call->roll = &hb->roll;
+	call->ranks = &hb->launch.participants;
+	call->rank = hb->launch.rank;
+	return beest_barrier_run(barrier, call);
+}
+
 HARTEBEEST_EXPORT int hartebeest_barrier(struct hartebeest_context *hb, const char *name,
 					 int64_t deadline)
 {
-	struct beest_barrier *barrier;
 	struct beest_limit limit;
+	struct beest_barrier_call call = { .limit = &limit };
 
 	REQUIRE_LIMIT(hb, name);
-	TRY_LIMIT(barrier_obtain(hb, name, &barrier));
-	return beest_call_waited(hb, &limit, beest_barrier_wait(hb->registry, &hb->roll, barrier,
-								false, &hb->launch.participants,
-								hb->launch.rank, &limit));
+	return beest_call_waited(hb, &limit, barrier_run(hb, name, &call));
 }
 
 HARTEBEEST_EXPORT int hartebeest_gather(struct hartebeest_context *hb, const char *name,
@@ -125,22 +137,14 @@ HARTEBEEST_EXPORT int hartebeest_gather(struct hartebeest_context *hb, const cha
 					int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_collect_call call = {
+	struct beest_barrier_call call = {
 		.value = value, .size = size, .all = all, .limit = &limit,
 	};
-	struct beest_node *node;
 
 	REQUIRE_LIMIT(hb, name, value, all);
 	if (size == 0)
 		return beest_call_refuse(hb, __func__, "size is 0");
-	TRY_LIMIT(barrier_obtain(hb, name, &call.barrier));
-	TRY_LIMIT(beest_table_obtain(&hb->objects, &beest_collect_kind, name, &node));
-	call.registry = hb->registry;
-	call.roll = &hb->roll;
-	call.ranks = &hb->launch.participants;
-	call.rank = hb->launch.rank;
-	return beest_call_waited(hb, &limit, beest_collect_run(&call, BEEST_CONTAINER(node,
-							       struct beest_collect, node)));
+	return beest_call_waited(hb, &limit, barrier_run(hb, name, &call));
 }
 
 HARTEBEEST_EXPORT int hartebeest_fail(struct hartebeest_context *hb, const char *text)

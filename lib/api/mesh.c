@@ -4,6 +4,7 @@
 
 #include "include/hartebeest-mesh.h"
 #include "lib/api/call.h"
+#include "lib/base/error.h"
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
 

@@ -12,10 +12,10 @@
 #include "lib/core/context.h"
 #include "lib/core/handshake.h"
 #include "lib/core/mesh.h"
+#include "lib/core/meshfence.h"
 #include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
 #include "lib/core/meshphase.h"
-#include "lib/core/meshroll.h"
 #include "lib/core/pairs.h"
 
 /* ---------------------------------------------------------------------- beginning --- */
@@ -127,6 +127,34 @@ static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_me
 
 /* ---------------------------------------------------------------------- the whole --- */
 
+/* A fence stays when its mesh is closed: another mesh of that name continues it. */
+struct name {
+	struct beest_node node;
+	struct beest_fence fence;
+};
+
+static void name_dispose(struct beest_node *node)
+{
+	beest_fence_end(&BEEST_CONTAINER(node, struct name, node)->fence);
+}
+
+static const struct beest_kind name_kind = {
+	.noun = "name of a mesh", .size = sizeof(struct name), .dispose = name_dispose,
+};
+
+static int fence_obtain(struct hartebeest_mesh *mesh)
+{
+	struct beest_node *node;
+	int ret = beest_table_obtain(&mesh->fabric.hb->objects, &name_kind, mesh->key_name, &node);
+
+	if (ret < 0)
+		return ret;
+	mesh->fence = &BEEST_CONTAINER(node, struct name, node)->fence;
+	beest_fence_abandon(mesh->fence);
+
+	return 0;
+}
+
 static void mesh_dispose(struct beest_node *node)
 {
 	struct hartebeest_mesh *mesh = BEEST_CONTAINER(node, struct hartebeest_mesh, node);
@@ -135,7 +163,6 @@ static void mesh_dispose(struct beest_node *node)
 	free(mesh->ranks.id);
 	free(mesh->blob);
 	free(mesh->list);
-	free(mesh->row);
 	free(mesh->marks);
 	free(mesh->complete_marks);
 }
@@ -167,7 +194,9 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	if (mesh->gather)
 		ret = beest_meshown_bringup(mesh, ret, limit);
 	else if (ret == 0)
-		ret = beest_meshroll_bringup(mesh, limit);
+		ret = beest_meshfence_bringup(mesh, limit);
+	else
+		ret = beest_meshfence_refuse(mesh, ret, limit);
 	beest_meshphase_enter(mesh, NULL);
 
 	return ret;
@@ -200,6 +229,8 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 	if (ret == 0 && snprintf(mesh->key_name, sizeof(mesh->key_name), "mesh/%s", name) >=
 			(int)sizeof(mesh->key_name))
 		ret = beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key", name);
+	if (ret == 0)
+		ret = fence_obtain(mesh);
 	if (ret < 0)
 		beest_table_free(&mesh->node);
 
@@ -241,7 +272,7 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 
 int beest_mesh_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
-	int ret = mesh->gather ? beest_meshown_barrier(mesh) : beest_meshroll_barrier(mesh, limit);
+	int ret = mesh->gather ? beest_meshown_barrier(mesh) : beest_meshfence_barrier(mesh, limit);
 
 	return ret < 0 ? beest_fail_prefix(ret, "mesh '%s', barrier %" PRIu64, mesh->node.name,
 					   mesh->passes + 1) : 0;
@@ -257,19 +288,13 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	ret = beest_meshmark_renew(mesh);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
-	/* Another generation gives the roll another digest, so no earlier list lets a rank pass. */
-	if (ret == 0)
-		mesh->body.endpoint.generation =
-			beest_qp_next_generation(mesh->body.endpoint.generation);
-	memset(&mesh->roll_state, 0, sizeof(mesh->roll_state));
-	mesh->trouble.ret = 0;
+	beest_fence_abandon(mesh->fence);
 	memset(&mesh->stats, 0, sizeof(mesh->stats));
-	ret = beest_meshroll_bringup(mesh, limit);
+	ret = beest_meshfence_bringup(mesh, limit);
 	beest_meshphase_enter(mesh, NULL);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	mesh->passes = 0;
-	memset(&mesh->barrier_state, 0, sizeof(mesh->barrier_state));
 
 	return ret;
 }

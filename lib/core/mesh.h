@@ -3,7 +3,7 @@
  * mesh.h - a mesh, which connects every rank to every other
  *
  * Makes and frees a mesh, checks what the program asks for, and knows the order of steps.  The
- * ranks come together by the servers (meshroll) or by the program's own exchange (meshown).
+ * ranks meet by way of the servers (meshfence) or of the program's own exchange (meshown).
  * Knows nothing of the attributes of queue pairs, which are fabric's.
  */
 #ifndef BEEST_MESH_H

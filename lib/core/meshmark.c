@@ -130,7 +130,6 @@ static int mark_decode(struct hartebeest_mesh *mesh, const uint8_t *marks, size_
 	const uint8_t *mark = marks + i * beest_meshmark_size(mesh);
 	int ret;
 
-	mesh->trouble.culprit = i;
 	ret = beest_record_mesh_decode(mark + BEEST_MARK_HEAD, mesh->blob_size, body);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "rank %d", mesh->ranks.id[i]);
@@ -138,13 +137,6 @@ static int mark_decode(struct hartebeest_mesh *mesh, const uint8_t *marks, size_
 	body->endpoint.rank = mesh->ranks.id[i];
 
 	return beest_meshmark_same(mesh, i, body->form);
-}
-
-int beest_meshmark_check(struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i)
-{
-	struct beest_mesh_body body;
-
-	return mark_decode(mesh, marks, i, &body);
 }
 
 /*
@@ -254,7 +246,6 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 	size_t i, count = list_length(mesh, bytes, size);
 	uint32_t *words;
 
-	mesh->trouble.culprit = new->peers[k].position;
 	if (count > size / sizeof(*words) ||
 	    (beest_hash_fnv(BEEST_HASH_FNV, bytes, count * sizeof(*words)) | 1) != new->digests[k])
 		return 0;
@@ -301,7 +292,7 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 	uint32_t *words = malloc(size);
 
 	if (!words)
-		return 0;
+		return beest_fail(ENOMEM, "no memory for a row of %zu ranks", mesh->ranks.count);
 	memcpy(words, bytes, size);
 	for (i = 0; i < size / sizeof(*words); i++)
 		words[i] = ntohl(words[i]);
@@ -311,7 +302,7 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 			new->peers[k].numbers = words +
 				new->peers[k].position * mesh->fabric.per_peer;
 
-	return 1;
+	return 0;
 }
 
 /*
@@ -336,11 +327,12 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit)
 {
 	int64_t before = mesh->stats.rtr.time;
+	size_t culprit;
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.rtr);
 	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit,
-				   &mesh->trouble.culprit);
+				   &culprit);
 	beest_meshphase_enter(mesh, &mesh->stats.confirm);
 	rts_split(mesh, before);
 	if (ret < 0)

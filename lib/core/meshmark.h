@@ -19,14 +19,14 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh);
  */
 int beest_meshmark_renew(struct hartebeest_mesh *mesh);
 
-/* The bytes of a mark: see tally.h. */
+/* Before what a rank brings, its mark has its incarnation, and four bytes that mean nothing. */
+#define BEEST_MARK_HEAD (BEEST_INCARNATION_SIZE + 4)
+
+/* The bytes of a mark. */
 size_t beest_meshmark_size(const struct hartebeest_mesh *mesh);
 
 /* -EPROTO: rank number @i, whose mark has this @form, asks for a different mesh. */
 int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form);
-
-/* The same, or -EBADMSG: the mark is damaged.  Then mesh->trouble.culprit is @i. */
-int beest_meshmark_check(struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i);
 
 /* Ranks to connect to, and their lists of queue pair numbers. */
 struct beest_newcomers {
@@ -38,8 +38,7 @@ struct beest_newcomers {
 
 /*
  * Finds the peers in @marks that are not connected yet, or @all ranks including this one.
- * -EPROTO: a rank asks for a different mesh; -EBADMSG: its mark is damaged.  Then
- * mesh->trouble.culprit is its position.
+ * -EPROTO: a rank asks for a different mesh; -EBADMSG: its mark is damaged.
  */
 int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new);
@@ -47,7 +46,7 @@ void beest_meshmark_forget(struct beest_newcomers *new);
 
 /*
  * Call it when all ranks have passed with mesh->marks.  Returns how many of them were replaced
- * since the last complete roll.
+ * since the last complete bring-up.
  */
 size_t beest_meshmark_complete(struct hartebeest_mesh *mesh);
 
@@ -61,7 +60,7 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 /*
  * A row has all queue pair numbers that one rank needs: in the order of ranks, those that each
  * rank's list has for it.  beest_meshmark_row_fill() makes the row of the rank at @position from
- * the lists of @all.  beest_meshmark_row() takes the own row in the place of lists; 0: no memory.
+ * the lists of @all.  beest_meshmark_row() takes the own row in the place of lists.
  */
 size_t beest_meshmark_row_size(const struct hartebeest_mesh *mesh);
 void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct beest_newcomers *all,
@@ -70,8 +69,7 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 		       const uint8_t *bytes);
 
 /*
- * Connects to all newcomers; at 0, @marks belong to the mesh.  A failure sets
- * mesh->trouble.culprit.
+ * Connects to all newcomers; at 0, @marks belong to the mesh.
  */
 int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 			   struct beest_newcomers *new, const struct beest_limit *limit);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meshown.h - the ranks of a mesh come together by the program's own exchange
+ * meshown.h - the ranks of a mesh meet by way of the program's own exchange
  *
  * Owns the calls of that exchange, and does not trust it: each contribution must be that of the
  * rank at its position, to this call.  A rank that has failed still takes part, so that nobody

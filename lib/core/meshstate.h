@@ -7,21 +7,8 @@
 #ifndef BEEST_MESHSTATE_H
 #define BEEST_MESHSTATE_H
 
-#include "lib/base/error.h"
 #include "lib/core/fabric.h"
-#include "lib/rendezvous/meeting.h"
-
-/*
- * Why a rank that has come could not be connected.  Its record may be a leftover that a new
- * process is about to replace, so the failure is not final at once.
- */
-struct beest_mesh_trouble {
-	int ret;			/* 0: none */
-	int64_t since;			/* when it began, or when that rank was last checked */
-	uint64_t marks;			/* digest of the roll that failed; 0: it is incomplete */
-	size_t culprit;			/* position of the rank */
-	char why[BEEST_ERROR_SIZE];
-};
+#include "lib/rendezvous/fence.h"
 
 struct hartebeest_mesh {
 	struct beest_node node;
@@ -42,15 +29,11 @@ struct hartebeest_mesh {
 	size_t blob_size;
 	uint8_t *list;			/* of queue pair numbers, encoded; NULL: in a row */
 	size_t list_size;
-	uint64_t row_roll;		/* the roll for which this rank waits for its row, ... */
-	int64_t row_until;		/* ... until then */
-	uint8_t *row;			/* NULL: it has not come */
 
 	uint8_t *marks;			/* of all ranks, as connected; NULL: not yet */
-	uint8_t *complete_marks;	/* as of the last complete roll; NULL: the same as marks */
-	struct beest_mesh_trouble trouble;
-	struct beest_meeting_state roll_state, barrier_state;	/* kept from call to call */
-	uint64_t digest;		/* of the last roll; 0: none, or a repair has failed */
+	uint8_t *complete_marks;	/* as of the last complete bring-up; NULL: as marks */
+	struct beest_fence *fence;	/* that of its name */
+	bool is_whole;			/* the last bring-up or repair has succeeded */
 	uint64_t passes;		/* of barriers since the last bring-up */
 	struct hartebeest_mesh_stats stats;
 	struct hartebeest_mesh_phase *phase;	/* the one of stats that runs now; NULL: none */

@@ -46,7 +46,7 @@ struct beest_kv_value {
 
 /*
  * APPEND puts the value behind the one that is there, whose time to live stays.  CAS sets the
- * value if nobody has written the key since it was read with that unique; it must be answered.
+ * value if nobody has written the key since it was read with that unique.
  */
 enum beest_kv_verb {
 	BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR, BEEST_KV_APPEND, BEEST_KV_CAS,

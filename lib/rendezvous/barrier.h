@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * barrier.h - wait until every rank is here
+ * barrier.h - the barriers of a context, and values that all ranks gather
  *
- * Owns the roll call of a context and the passes of its barriers.  The first barrier of a
- * context is its roll call, whose digest names the run in the keys of all later passes.  How
- * ranks come together is left to meeting.h.
+ * Owns what the fences of one context have in common: the processes that take part in all of them.
+ * How ranks meet is left to fence.h.
  */
 #ifndef BEEST_BARRIER_H
 #define BEEST_BARRIER_H
@@ -12,39 +11,42 @@
 #include <pthread.h>
 
 #include "lib/base/table.h"
-#include "lib/rendezvous/meeting.h"
+#include "lib/rendezvous/fence.h"
 
-/* The roll call of a context. */
+/*
+ * The process of each rank, as this context has met them first: it never meets others.  A process
+ * that takes the place of another has not been where the others are by now.
+ */
 struct beest_roll {
 	pthread_mutex_t lock;
-	bool calling;			/* a thread is in the roll call */
-	bool complete;
-	bool all_same;			/* complete: all have come to the barrier of that tag */
-	uint64_t tag;			/* that this rank brings, from its first call on */
-	uint64_t digest;
-	struct beest_meeting_state state;
-	uint8_t *marks;			/* of all ranks, which bring a tag */
+	struct beest_incarnation *known;	/* NULL: it has met none yet */
 };
 
 void beest_roll_start(struct beest_roll *roll);
 void beest_roll_end(struct beest_roll *roll);
 
-/* A barrier, by its name; counts its passes. */
+/* By its name; gathers may have the same. */
 struct beest_barrier {
 	struct beest_node node;
-	uint64_t passes;
-	struct beest_meeting_state state;
+	uint64_t passes;		/* of barriers and gathers, for sentences */
+	struct beest_fence fence;
 };
 
 extern const struct beest_kind beest_barrier_kind;
 
-/* Checks the name of a new barrier: -EINVAL; -ENAMETOOLONG: a key would be too long. */
-int beest_barrier_check(struct beest_registry *registry, const struct beest_ids *ranks,
-			const char *name);
+struct beest_barrier_call {
+	struct beest_registry *registry;
+	struct beest_roll *roll;
+	const struct beest_ids *ranks;
+	int rank;
+	/* Of a gather: @size bytes, and @all receives as many of each rank; NULL: a barrier. */
+	const void *value;
+	size_t size;
+	void *all;
+	const struct beest_limit *limit;
+};
 
-/* @gathers: for hartebeest_gather(), so all must gather.  Errors of beest_meeting_run(). */
-int beest_barrier_wait(struct beest_registry *registry, struct beest_roll *roll,
-		       struct beest_barrier *barrier, bool gathers,
-		       const struct beest_ids *ranks, int rank, const struct beest_limit *limit);
+/* Errors of beest_fencecall_run(). */
+int beest_barrier_run(struct beest_barrier *barrier, const struct beest_barrier_call *call);
 
 #endif

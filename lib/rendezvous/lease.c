@@ -52,7 +52,6 @@ struct lease {
 	uint32_t hash;
 	size_t server;
 	uint64_t serial, digest;
-	uint64_t note;		/* of its owner; 0: none */
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool sent;		/* this version is on its way or stored */
@@ -61,6 +60,7 @@ struct lease {
 	bool contested;		/* ... or once was */
 	bool refused;		/* this version is too large for the server: never sent again */
 	bool occupied;		/* it claims, but there is another value, or an earlier attempt's */
+	bool doubted;		/* it claims, and was put again as it was: it may be refused */
 	bool checked;		/* DOOMED: was read, and is ours ... */
 	bool gone;		/* ... or absent: a tombstone is added, not set */
 	bool listed;		/* the list that it joins was there, as far as is known */
@@ -310,6 +310,8 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 		lease = lease_add(leases, wanted->server, copy, DIRTY);
 	if (!lease)
 		return copy;
+	lease->doubted = wanted->claims && former && former->claims &&
+			 lease->digest == wanted->digest;
 	lease->copy = copy;
 	lease_set_serial(leases, lease, wanted->serial);
 	lease->digest = wanted->digest;
@@ -388,30 +390,6 @@ void beest_lease_insist(struct beest_leases *leases, const char *key)
 	pthread_mutex_unlock(&leases->lock);
 }
 
-void beest_lease_note(struct beest_leases *leases, const char *key, uint64_t number)
-{
-	struct lease *lease;
-
-	pthread_mutex_lock(&leases->lock);
-	lease = lease_find(leases, key);
-	if (lease)
-		lease->note = number;
-	pthread_mutex_unlock(&leases->lock);
-}
-
-uint64_t beest_lease_noted(struct beest_leases *leases, const char *key)
-{
-	const struct lease *lease;
-	uint64_t number;
-
-	pthread_mutex_lock(&leases->lock);
-	lease = lease_find(leases, key);
-	number = lease ? lease->note : 0;
-	pthread_mutex_unlock(&leases->lock);
-
-	return number;
-}
-
 uint64_t beest_lease_serial(struct beest_leases *leases, const char *key)
 {
 	const struct lease *lease;
@@ -444,20 +422,6 @@ void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t s
 	lease = lease_find(leases, key);
 	if (lease && (!serial || lease->serial == serial))
 		lease_remove(leases, lease);
-	pthread_mutex_unlock(&leases->lock);
-}
-
-void beest_lease_forget_each(struct beest_leases *leases,
-			     bool (*is_over)(const char *key, const void *data), const void *data)
-{
-	struct lease *lease, *behind;
-
-	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->first; lease; lease = behind) {
-		behind = lease->behind;
-		if (is_over(lease->copy->key, data))
-			lease_remove(leases, lease);
-	}
 	pthread_mutex_unlock(&leases->lock);
 }
 
@@ -597,7 +561,7 @@ size_t beest_lease_largest(struct beest_leases *leases, size_t server)
 	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->first; lease; lease = lease->behind)
 		if (lease->server == server)
-			most = BEEST_MAX(most, lease->copy->size);
+			most = BEEST_MAX(most, lease->copy->size + strlen(lease->copy->key));
 	pthread_mutex_unlock(&leases->lock);
 
 	return most;
@@ -670,7 +634,8 @@ static bool lease_is_unsent(const struct lease *lease)
 
 /*
  * Must it be read, to see the result of a write, or whose record would be removed?  A write whose
- * answer nobody awaited is read back whatever the kind, but not while another plan writes it.
+ * answer nobody awaited is read back whatever the kind, but not while another plan writes it.  So
+ * is one that its owner repeats, who has not found it there.
  */
 static bool lease_is_unseen(const struct lease *lease)
 {
@@ -679,7 +644,7 @@ static bool lease_is_unseen(const struct lease *lease)
 
 	return lease->state == DOOMED ? !lease->checked || lease->sent :
 	       lease->state != CLEAN && !lease->copy->row->taken &&
-	       (lease->copy->row->read_back || lease->sent);
+	       (lease->copy->row->read_back || lease->sent || lease->doubted);
 }
 
 /* All four arrays are one block.  A lease has at most two writes. */
@@ -997,6 +962,9 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			refused |= lease->sent;
 			missing += lease->sent || (lease->state == CLEAN &&
 						   !lease->copy->row->taken);
+		} else if (lease->copy->unique && values[i].unique == lease->copy->unique) {
+			/* A server that refuses a claim keeps the value that it was to replace. */
+			missing += lease->sent;
 		}
 		sight = value_judge(leases, lease->copy, &values[i]);
 		if (sight != ANOTHERS || !is_stored_meanwhile(lease, plan))

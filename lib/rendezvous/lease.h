@@ -82,10 +82,6 @@ bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lea
  */
 void beest_lease_insist(struct beest_leases *leases, const char *key);
 
-/* A number that the caller attaches to a key.  It survives when the record is replaced; 0: none. */
-void beest_lease_note(struct beest_leases *leases, const char *key, uint64_t number);
-uint64_t beest_lease_noted(struct beest_leases *leases, const char *key);
-
 /* The serial of the record of @key; 0: there is none, or it belongs to no object. */
 uint64_t beest_lease_serial(struct beest_leases *leases, const char *key);
 
@@ -97,10 +93,6 @@ void beest_lease_release(struct beest_leases *leases, const char *key, uint64_t 
 
 /* Forgets the record of @key at once, whatever its server has.  @serial: only that one; 0: any. */
 void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial);
-
-/* The same for each key of which @is_over is true. */
-void beest_lease_forget_each(struct beest_leases *leases,
-			     bool (*is_over)(const char *key, const void *data), const void *data);
 
 /* Dooms all records of an object; it has none if @serial is 0. */
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial);
@@ -120,7 +112,7 @@ bool beest_lease_is_busy(struct beest_leases *leases);
 /* The number of records; with @doomed, only of those that still have to be removed. */
 size_t beest_lease_count(struct beest_leases *leases, bool doomed);
 
-/* The bytes of the largest record for that server. */
+/* The bytes of the largest record for that server and of its key. */
 size_t beest_lease_largest(struct beest_leases *leases, size_t server);
 
 /* The server has lost all that was stored there. */

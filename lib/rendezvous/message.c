@@ -226,16 +226,15 @@ static int kept_push(struct beest_registry *registry, const struct beest_registr
 	return ret;
 }
 
-int beest_message_push(struct beest_registry *registry, enum beest_record_kind kind,
-		       const char *name, const void *data, size_t size,
-		       const struct hartebeest_msg_attr *attr,
+int beest_message_push(struct beest_registry *registry, const char *name, const void *data,
+		       size_t size, const struct hartebeest_msg_attr *attr,
 		       const struct beest_limit *limit)
 {
 	char key[BEEST_KEY_MAX + 1];
 	uint64_t serial = 0;
 	struct beest_registry_record record = {
-		.kind = kind, .key = key, .body = data, .size = size, .ttl = life_ttl(attr),
-		.serial = &serial,
+		.kind = BEEST_KIND_MESSAGE, .key = key, .body = data, .size = size,
+		.ttl = life_ttl(attr), .serial = &serial,
 	};
 	struct held held = {
 		.registry = registry, .name = name, .key = key, .purpose = "to be stored",
@@ -245,11 +244,10 @@ int beest_message_push(struct beest_registry *registry, enum beest_record_kind k
 
 	ret = life_check(attr);
 	if (ret == 0 && size > BEEST_MESSAGE_MAX)
-		return beest_fail(EMSGSIZE, "%s '%s' has %zu bytes; at most %d fit into a "
-				  "Memcached value", beest_record_row(kind)->noun, name, size,
-				  BEEST_MESSAGE_MAX);
+		return beest_fail(EMSGSIZE, "message '%s' has %zu bytes; at most %d fit into a "
+				  "Memcached value", name, size, BEEST_MESSAGE_MAX);
 	if (ret == 0)
-		ret = beest_registry_key(registry, kind, name, key);
+		ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
 	if (ret < 0)
 		return ret;
 
@@ -269,7 +267,6 @@ struct asked {
 
 struct many {
 	struct beest_registry *registry;
-	enum beest_record_kind kind;
 	const struct beest_limit *limit;
 	struct beest_wait_get *gets;
 	struct asked *list;
@@ -345,13 +342,14 @@ static int many_ask(struct many *many, struct hartebeest_message *message, size_
 				  message->room);
 	asked->message = message;
 	many->gets[many->asked++] = (struct beest_wait_get){
-		.kind = many->kind, .key = asked->key, .name = message->peer_key,
+		.kind = BEEST_KIND_MESSAGE, .key = asked->key, .name = message->peer_key,
 		.see = see_message, .data = asked,
 		.unmet = "a reader has taken it, or it was deleted",
 		.authors = BEEST_AUTHORS_OWN_RUN,
 	};
 
-	return beest_registry_key(many->registry, many->kind, message->peer_key, asked->key);
+	return beest_registry_key(many->registry, BEEST_KIND_MESSAGE, message->peer_key,
+				  asked->key);
 }
 
 /* Checks each size before other fields: the size of the first element is the step. */
@@ -396,12 +394,11 @@ static int many_run(struct many *many)
 	return waited < 0 ? waited : (int)many->here;
 }
 
-int beest_message_wait_many(struct beest_registry *registry, enum beest_record_kind kind,
-			    struct hartebeest_message *first, size_t count, size_t need,
-			    const struct beest_limit *limit)
+int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_message *first,
+			    size_t count, size_t need, const struct beest_limit *limit)
 {
 	struct many many = {
-		.registry = registry, .kind = kind, .limit = limit, .need = need ? need : count,
+		.registry = registry, .limit = limit, .need = need ? need : count,
 	};
 	int ret;
 
@@ -430,7 +427,7 @@ int beest_message_wait(struct beest_registry *registry, const char *name, void *
 	struct hartebeest_message message = {
 		.size = sizeof(message), .peer_key = name, .buffer = buffer, .room = size,
 	};
-	int ret = beest_message_wait_many(registry, BEEST_KIND_MESSAGE, &message, 1, 1, limit);
+	int ret = beest_message_wait_many(registry, &message, 1, 1, limit);
 
 	if (message.arrived && length)
 		*length = message.length;

@@ -2,8 +2,6 @@
 /*
  * message.h - keyed messages
  *
- * Their kind, BEEST_KIND_MESSAGE or BEEST_KIND_VALUE, is part of their key.
- *
  * Owns their limits.  Knows nothing of their content.
  */
 #ifndef BEEST_MESSAGE_H
@@ -18,17 +16,15 @@
 #define BEEST_MESSAGE_MAX (1024 * 1024 - 2048)
 
 /* Has the contract of hartebeest_msg_push_attr() in hartebeest.h.  @attr: not NULL. */
-int beest_message_push(struct beest_registry *registry, enum beest_record_kind kind,
-		       const char *key, const void *data, size_t size,
-		       const struct hartebeest_msg_attr *attr,
+int beest_message_push(struct beest_registry *registry, const char *key, const void *data,
+		       size_t size, const struct hartebeest_msg_attr *attr,
 		       const struct beest_limit *limit);
 int beest_message_wait(struct beest_registry *registry, const char *key, void *buffer,
 		       size_t size, size_t *length, const struct beest_limit *limit);
 
 /* Has the contract of hartebeest_msgs_wait() in hartebeest.h. */
-int beest_message_wait_many(struct beest_registry *registry, enum beest_record_kind kind,
-			    struct hartebeest_message *first, size_t count, size_t need,
-			    const struct beest_limit *limit);
+int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_message *first,
+			    size_t count, size_t need, const struct beest_limit *limit);
 
 /* -ENOENT: there is no such message. */
 int beest_message_delete(struct beest_registry *registry, const char *key,

@@ -492,8 +492,11 @@ static void query_judge(struct beest_registry *registry, struct beest_presence_q
 	struct beest_record record;
 	const char *fate;
 
-	if (beest_presence_read(registry->seal, value, key, &record, &query->body) < 0)
+	if (beest_presence_read(registry->seal, value, key, &record, &query->body) < 0) {
+		beest_text_copy(query->body.reason, sizeof(query->body.reason),
+				value->bytes ? beest_error_text() : "");
 		return;
+	}
 	query->now = record.incarnation;
 	if (!query->incarnation || beest_process_is_context(&query->now, query->incarnation))
 		query->ret = 1;
@@ -532,6 +535,7 @@ static int queries_run(struct beest_registry *registry, struct beest_presence_qu
 	look.wants = calloc(count + 1, sizeof(*look.wants));
 	for (i = 0; i < count; i++) {
 		queries[i].ret = 0;
+		queries[i].body.reason[0] = '\0';
 		queries[i].answered = false;
 	}
 	if (keys && look.wants)

@@ -72,7 +72,8 @@ struct beest_presence_query {
 	const struct beest_incarnation *incarnation;	/* NULL: whoever has the rank */
 	/*
 	 * out: 1: @body is the author's; 0: not known; -ESTALE: another process, @now,
-	 * has that rank, and @body is its own.
+	 * has that rank, and @body is its own.  If it is not known since its presence cannot be
+	 * read, the reason in @body says why.
 	 */
 	int ret;
 	bool answered;			/* a server has answered the question */

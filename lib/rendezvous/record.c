@@ -554,26 +554,181 @@ int beest_record_rank_decode(const struct beest_record *record, struct beest_ran
 	return ret;
 }
 
-/* --------------------------------------------------------------------- barriers --- */
+/* ----------------------------------------------------------------------- fences --- */
 
-static const struct beest_codec_field barrier_rows[] = {
-	BEEST_CODEC_ROW(beest_barrier_body, word, UINT),
-	BEEST_CODEC_ROW(beest_barrier_body, part, UINT),
-	BEEST_CODEC_ROW(beest_barrier_body, round, UINT),
-	BEEST_CODEC_ROW(beest_barrier_body, roll, UINT),
+#define SETUP_ROWS(type) \
+	BEEST_CODEC_ROW(type, setup.what, UINT), \
+	BEEST_CODEC_ROW(type, setup.size, UINT), \
+	BEEST_CODEC_ROW(type, setup.ranks, UINT), \
+	BEEST_CODEC_ROW(type, setup.form, UINT)
+
+static const struct beest_codec_field member_rows[] = {
+	SETUP_ROWS(beest_member_body),
+	BEEST_CODEC_ROW(beest_member_body, call, UINT),
+	BEEST_CODEC_ROW(beest_member_body, follows, BYTES),
+	BEEST_CODEC_ROW(beest_member_body, view, UINT),
+	BEEST_CODEC_ROW(beest_member_body, pass, UINT),
+	BEEST_CODEC_ROW(beest_member_body, shown, UINT),
+	BEEST_CODEC_ROW(beest_member_body, refusal.error, UINT),
 };
-static const struct beest_codec_layout barrier_layout = BEEST_CODEC_LAYOUT(barrier_rows);
+static const struct beest_codec_layout member_layout = BEEST_CODEC_LAYOUT(member_rows);
 
-int beest_record_barrier_encode(const struct beest_barrier_body *body,
-				uint8_t bytes[BEEST_BODY_MAX])
+static const struct beest_codec_field leader_rows[] = {
+	SETUP_ROWS(beest_leader_body),
+	BEEST_CODEC_ROW(beest_leader_body, call, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, added, BYTES),
+	BEEST_CODEC_ROW(beest_leader_body, committed, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, passes, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, proposed, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, culprit, BYTES),
+	BEEST_CODEC_ROW(beest_leader_body, culprit_call, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, in_pass, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, looked, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, range_count, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, chunk_ranks, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, chunk_count, UINT),
+	BEEST_CODEC_ROW(beest_leader_body, failure.error, UINT),
+};
+static const struct beest_codec_layout leader_layout = BEEST_CODEC_LAYOUT(leader_rows);
+
+static const struct beest_codec_field range_rows[] = {
+	BEEST_CODEC_ROW(beest_fence_range, first, UINT),
+	BEEST_CODEC_ROW(beest_fence_range, last, UINT),
+};
+static const struct beest_codec_layout range_layout = BEEST_CODEC_LAYOUT(range_rows);
+
+static const struct beest_codec_field entry_rows[] = {
+	BEEST_CODEC_ROW(beest_fence_entry, rank, UINT),
+	BEEST_CODEC_ROW(beest_fence_entry, incarnation, BYTES),
+	BEEST_CODEC_ROW(beest_fence_entry, call, UINT),
+	BEEST_CODEC_ROW(beest_fence_entry, size, UINT),
+};
+static const struct beest_codec_layout entry_layout = BEEST_CODEC_LAYOUT(entry_rows);
+
+static int trouble_encode(const struct beest_fence_trouble *trouble, uint8_t *bytes)
 {
-	return beest_codec_encode(&barrier_layout, body, bytes, BEEST_BODY_MAX);
+	return trouble->error ? text_write(trouble->text, sizeof(trouble->text), bytes) : 0;
 }
 
-int beest_record_barrier_decode(const struct beest_record *record,
-				struct beest_barrier_body *body)
+static int trouble_decode(const struct beest_record *record, size_t *at,
+			  struct beest_fence_trouble *trouble)
 {
-	return body_decode(&barrier_layout, record, 0, body);
+	int ret = trouble->error ? text_read(record, at, trouble->text, sizeof(trouble->text)) : 0;
+
+	if (ret == 0 && trouble->error && !trouble->text[0])
+		return beest_fail(EBADMSG, "the record says that its author fails, but not why");
+
+	return ret;
+}
+
+int beest_record_member_encode(const struct beest_member_body *body, uint8_t *bytes)
+{
+	int used = beest_codec_encode(&member_layout, body, bytes, BEEST_BODY_MAX);
+
+	used += trouble_encode(&body->refusal, bytes + used);
+	if (body->size)
+		memcpy(bytes + used, body->value, body->size);
+
+	return used + (int)body->size;
+}
+
+int beest_record_member_decode(const struct beest_record *record, struct beest_member_body *body)
+{
+	size_t at = beest_codec_size(&member_layout);
+	int ret;
+
+	memset(body, 0, sizeof(*body));
+	ret = body_decode(&member_layout, record, 0, body);
+	if (ret == 0)
+		ret = trouble_decode(record, &at, &body->refusal);
+	if (ret < 0)
+		return ret;
+	body->value = record->body + at;
+	body->size = record->size - at;
+	if (body->shown > body->size)
+		return beest_fail(EBADMSG, "the record ends within what its author contributes");
+
+	return 0;
+}
+
+int beest_record_leader_encode(const struct beest_leader_body *body, uint8_t *bytes)
+{
+	int used = beest_codec_encode(&leader_layout, body, bytes, BEEST_BODY_MAX);
+	size_t i;
+
+	used += trouble_encode(&body->failure, bytes + used);
+	for (i = 0; i < body->range_count; i++)
+		used += beest_codec_encode(&range_layout, &body->missing[i], bytes + used,
+					   sizeof(body->missing[i]));
+	if (body->chunks_size)
+		memcpy(bytes + used, body->chunks, body->chunks_size);
+
+	return used + (int)body->chunks_size;
+}
+
+static int ranges_decode(const struct beest_record *record, size_t *at,
+			 struct beest_leader_body *body)
+{
+	size_t i;
+	int ret = 0;
+
+	if (body->range_count > BEEST_FENCE_RANGES)
+		return beest_fail(EBADMSG, "the record has %d ranges of ranks", body->range_count);
+	for (i = 0; i < body->range_count && ret == 0; i++) {
+		ret = body_decode(&range_layout, record, *at, &body->missing[i]);
+		*at += beest_codec_size(&range_layout);
+	}
+
+	return ret;
+}
+
+int beest_record_leader_decode(const struct beest_record *record, struct beest_leader_body *body)
+{
+	size_t at = beest_codec_size(&leader_layout);
+	int ret;
+
+	memset(body, 0, sizeof(*body));
+	ret = body_decode(&leader_layout, record, 0, body);
+	if (ret == 0)
+		ret = trouble_decode(record, &at, &body->failure);
+	if (ret == 0)
+		ret = ranges_decode(record, &at, body);
+	if (ret < 0)
+		return ret;
+	body->chunks = record->body + at;
+	body->chunks_size = record->size - at;
+	if (body->chunk_count && (body->chunks_size / 8 < body->chunk_count || !body->chunk_ranks))
+		return beest_fail(EBADMSG, "the record names %" PRIu32 " chunks of %d ranks, but "
+				  "does not have the digest of each", body->chunk_count,
+				  body->chunk_ranks);
+
+	return 0;
+}
+
+int beest_record_entry_encode(const struct beest_fence_entry *entry, uint8_t *bytes)
+{
+	int used = beest_codec_encode(&entry_layout, entry, bytes, BEEST_FENCE_ENTRY);
+
+	if (entry->size)
+		memcpy(bytes + used, entry->value, entry->size);
+
+	return used + (int)entry->size;
+}
+
+int beest_record_entry_decode(const uint8_t *bytes, size_t size, struct beest_fence_entry *entry)
+{
+	int ret = beest_codec_decode(&entry_layout, bytes, size, entry);
+
+	if (ret < 0)
+		return ret;
+	if (entry->size > size - BEEST_FENCE_ENTRY)
+		return beest_fail(EBADMSG, "what rank %" PRIu32 " contributes ends too early",
+				  entry->rank);
+	entry->value = bytes + BEEST_FENCE_ENTRY;
+	entry->hidden = NULL;
+	entry->hidden_size = 0;
+
+	return BEEST_FENCE_ENTRY + (int)entry->size;
 }
 
 /* --------------------------------------------------------------------- services --- */

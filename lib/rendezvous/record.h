@@ -41,7 +41,6 @@ enum {
 	BEEST_RECORD_REFUSED = 8,	/* qp: it could not be connected to a peer; the reason
 					   follows */
 	BEEST_RECORD_ONCE = 16,		/* msg: for one reader, which puts a tombstone there */
-	BEEST_RECORD_GATHERS = 32,	/* barrier, in a pass: its author gathers */
 };
 
 struct beest_record {
@@ -141,23 +140,84 @@ struct beest_rank_body {
 	char waits[BEEST_WAITS_MAX];	/* "barrier 'b'": its last long wait; "": none so far */
 };
 
-/* What an entry in a list of those who meet says; some have more bytes behind the body. */
-enum beest_barrier_word {
-	BEEST_BARRIER_COMES = 1,	/* its author has come; more: what it brings */
-	BEEST_BARRIER_PASSED = 2,	/* it has passed with that roll, and not come again */
-	BEEST_BARRIER_FULL = 3,		/* in the head of a list: all ranks of a part are there */
-	BEEST_BARRIER_REFUSES = 4,	/* more: incarnations of processes that came too late */
-	BEEST_BARRIER_GIVES_UP = 5,	/* its author takes another roll: a new round begins */
+/* What a rank calls, and what all ranks of a fence must have alike. */
+enum beest_fence_what {
+	BEEST_FENCE_NOTHING = 0,	/* a member has heard that its call has failed */
+	BEEST_FENCE_BARRIER = 1,
+	BEEST_FENCE_GATHER = 2,
+	BEEST_FENCE_MESH = 3,
 };
 
-struct beest_barrier_body {
-	uint8_t word;			/* of enum beest_barrier_word; others mean nothing here */
-	uint32_t part;			/* FULL: its number, ... */
-	/* ... and how many have given up the roll before; in a roll call: see BEEST_MARK_HEAD */
-	uint32_t round;
-	/* Its digest; COMES in a roll call: of the one passed last, or 0; FULL: of the part. */
-	uint64_t roll;
+struct beest_fence_setup {
+	uint8_t what;			/* enum beest_fence_what */
+	uint32_t size;			/* number of ranks */
+	uint64_t ranks;			/* digest of their ids */
+	uint64_t form;			/* gather: bytes of a value; mesh: digest of its settings */
 };
+
+/* Why a rank does not go on. */
+struct beest_fence_trouble {
+	uint16_t error;			/* an errno of Linux; 0: it goes on */
+	char text[BEEST_REASON_MAX];
+};
+
+struct beest_member_body {
+	struct beest_fence_setup setup;
+	uint32_t call;			/* among the calls of its author under this name, from 1 */
+	struct beest_incarnation follows;	/* the leader that it has read; zeros: none */
+	uint64_t view;			/* that it acknowledges, or passes; 0: none */
+	uint64_t pass;			/* from 1; 0: it calls for another view */
+	struct beest_fence_trouble refusal;
+	uint32_t shown;			/* bytes of the value that are for all; the rest are
+					   for the leader */
+	const uint8_t *value;		/* what it contributes */
+	size_t size;
+};
+
+#define BEEST_MEMBER_MAX(size) (71 + BEEST_REASON_MAX + (size))
+
+/* Ids in a row, both included. */
+struct beest_fence_range {
+	uint32_t first, last;
+};
+
+#define BEEST_FENCE_RANGES 32
+
+struct beest_leader_body {
+	struct beest_fence_setup setup;
+	uint32_t call;
+	struct beest_incarnation added;	/* the leader that has added this record first */
+	uint64_t committed;		/* the last view that all have acknowledged; 0: none */
+	uint64_t passes;		/* how often all have passed with it */
+	uint64_t proposed;		/* a view for all to acknowledge; 0: none */
+	struct beest_incarnation culprit;	/* whose failure it is, in which call */
+	uint32_t culprit_call;
+	uint8_t in_pass;		/* the failure is one of a pass */
+	struct beest_fence_trouble failure;
+	uint32_t looked;		/* changes each second while ranks are missing */
+	uint8_t range_count;
+	struct beest_fence_range missing[BEEST_FENCE_RANGES];
+	uint16_t chunk_ranks;		/* the ranks of a chunk; the last one may have fewer */
+	uint32_t chunk_count;		/* 0: the proposed view is within this record */
+	const uint8_t *chunks;		/* digests of 8 bytes, or the entries of the view */
+	size_t chunks_size;
+};
+
+#define BEEST_LEADER_MAX(size) (119 + BEEST_REASON_MAX + 8 * BEEST_FENCE_RANGES + (size))
+
+/* What one rank contributes to a view; @value has @size bytes. */
+struct beest_fence_entry {
+	uint32_t rank;			/* its id */
+	struct beest_incarnation incarnation;
+	uint32_t call;
+	uint32_t size;
+	const uint8_t *value;
+	/* Of the leader only, behind what is shown to all. */
+	const uint8_t *hidden;
+	size_t hidden_size;
+};
+
+#define BEEST_FENCE_ENTRY 28		/* bytes, without the value */
 
 /* A request of any service: never the same twice. */
 struct beest_request_id {
@@ -213,9 +273,9 @@ int beest_record_mr_encode(const struct hartebeest_remote_mr *region,
 			   uint8_t bytes[BEEST_BODY_MAX]);
 int beest_record_rank_encode(const struct beest_rank_body *body,
 			     uint8_t bytes[BEEST_BODY_MAX]);
-int beest_record_barrier_encode(const struct beest_barrier_body *body,
-				uint8_t bytes[BEEST_BODY_MAX]);
-#define BEEST_BARRIER_SIZE 17
+int beest_record_member_encode(const struct beest_member_body *body, uint8_t *bytes);
+int beest_record_leader_encode(const struct beest_leader_body *body, uint8_t *bytes);
+int beest_record_entry_encode(const struct beest_fence_entry *entry, uint8_t *bytes);
 #define BEEST_SERVICE_MAX (1 + 12 * BEEST_SERVICE_IDS)
 int beest_record_service_encode(const struct beest_service_body *body,
 				uint8_t bytes[BEEST_SERVICE_MAX]);
@@ -235,8 +295,11 @@ int beest_record_message_decode(const struct beest_record *record,
 int beest_record_mr_decode(const struct beest_record *record,
 			   struct hartebeest_remote_mr *region);
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body);
-int beest_record_barrier_decode(const struct beest_record *record,
-				struct beest_barrier_body *body);
+int beest_record_member_decode(const struct beest_record *record, struct beest_member_body *body);
+int beest_record_leader_decode(const struct beest_record *record, struct beest_leader_body *body);
+
+/* The entry at the beginning of @bytes; returns its size. */
+int beest_record_entry_decode(const uint8_t *bytes, size_t size, struct beest_fence_entry *entry);
 int beest_record_service_decode(const struct beest_record *record,
 				struct beest_service_body *body);
 int beest_record_request_decode(const struct beest_record *record,

@@ -18,9 +18,10 @@ enum beest_record_kind {
 	BEEST_KIND_MR = 'm',		/* "mr": a memory region */
 	BEEST_KIND_QP = 'q',		/* "qp": a queue pair, and whom it is connected to */
 	BEEST_KIND_MESSAGE = 's',	/* "msg" */
-	BEEST_KIND_VALUE = 'v',		/* "gather": a message that no program can push */
-	BEEST_KIND_BARRIER = 'b',	/* "barrier": an entry in a list of those who meet */
-	BEEST_KIND_NUMBERS = 'g',	/* "barrier", too: queue pair numbers of a mesh */
+	BEEST_KIND_MEMBER = 'e',	/* "fence": a rank that takes part, by itself */
+	BEEST_KIND_LEADER = 'f',	/* "fence": what the first rank decides */
+	BEEST_KIND_CHUNK = 'h',		/* "fence": what some ranks contribute */
+	BEEST_KIND_NUMBERS = 'g',	/* "fence": queue pair numbers of a mesh */
 	BEEST_KIND_SERVICE = 'l',	/* "service": an entry in the list of a service */
 	BEEST_KIND_REQUEST = 'c',	/* "service", too: a client's request */
 	BEEST_KIND_COUNTER = 'n',	/* "counter": only its key; its value is no record */

@@ -170,7 +170,7 @@ static int waiting_start(struct waiting *w)
 		get->seen = 0;
 		get->trouble[0] = '\0';
 	}
-	beest_clock_backoff_start(&w->backoff, w->registry->size);
+	beest_clock_backoff_start(&w->backoff, wait->readers ? wait->readers : w->registry->size);
 	w->backoff.steady = w->limit->steady;
 
 	return 0;

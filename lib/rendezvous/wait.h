@@ -87,6 +87,7 @@ struct beest_wait {
 	/* Receives other possible reasons if the limit ends the wait; may be NULL. */
 	struct beest_text *hints;
 
+	int readers;			/* how many ranks read so at a time; 0: all of the job */
 	bool meets;			/* looks for others of this rank, as the first wait does */
 	bool uniques;			/* also reads the unique of each value */
 

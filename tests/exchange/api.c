@@ -22,10 +22,9 @@
 #include "hartebeest-post.h"
 #include "hartebeest.h"
 #include "lib/base/clock.h"
-#include "lib/base/hash.h"
 #include "lib/core/context.h"
 #include "lib/kv/kv.h"
-#include "lib/rendezvous/entry.h"
+#include "lib/rendezvous/record.h"
 #include "lib/verbs/qp.h"
 #include "tests/support/clock-step.h"
 #include "tests/support/fake-clock.h"
@@ -2146,63 +2145,8 @@ static void open_parties(struct party *parties, int count)
 	}
 }
 
-#define MARK (BEEST_INCARNATION_SIZE + sizeof(uint64_t))
-
-/* Returns how many ranks have an entry in a list; @marks gets what each stores in a roll call. */
-static int list_read(const char *name, uint8_t marks[RANKS][MARK])
-{
-	struct beest_entry_reader reader;
-	struct beest_record record;
-	int bits = 0;
-	char key[128];
-	size_t size = 0;
-	uint8_t *bytes = raw_get("barrier", name, &size);
-
-	snprintf(key, sizeof(key), "hb1/%s/barrier/%s", job, name);
-	beest_entry_read(&reader, NULL, BEEST_KIND_BARRIER, key, bytes, bytes ? size : 0);
-	while (beest_entry_next(&reader, &record) > 0) {
-		bits |= 1 << record.rank;
-		memcpy(marks[record.rank], &record.incarnation, BEEST_INCARNATION_SIZE);
-		memcpy(marks[record.rank] + BEEST_INCARNATION_SIZE,
-		       record.body + BEEST_BARRIER_SIZE, sizeof(uint64_t));
-	}
-	free(bytes);
-	return __builtin_popcount((unsigned int)bits);
-}
-
-/* The list in which ranks say that they know the roll of these marks. */
-static void second_list(uint8_t marks[RANKS][MARK], char name[64])
-{
-	const uint32_t generation = 0;
-	uint64_t digest = BEEST_HASH_FNV;
-	int i;
-
-	for (i = 0; i < RANKS; i++) {
-		digest = beest_hash_fnv(digest, marks[i], BEEST_INCARNATION_SIZE);
-		digest = beest_hash_fnv(digest, &generation, sizeof(generation));
-	}
-	digest = htobe64(digest | 1);
-	snprintf(name, 64, "%016" PRIx64 "/-/0/0",
-		 beest_hash_fnv(BEEST_HASH_FNV, &digest, sizeof(digest)) | 1);
-}
-
-/*
- * The list in which a rank is missing: the second, if there is a roll, with a leftover.  Late
- * writes of earlier processes may shorten the first meanwhile, so its length shows nothing.
- */
-static const char *list_find(void)
-{
-	static char list[64];
-	uint8_t marks[RANKS][MARK];
-
-	strcpy(list, "-/-/0");
-	if (list_read(list, marks) == RANKS)
-		second_list(marks, list);
-	return list;
-}
-
-/* With fewer than RANKS ranks all wait in vain: returns the list in which one is missing. */
-static const char *attend_all(struct party *parties, int count)
+/* With fewer than RANKS ranks all wait in vain. */
+static void attend_all(struct party *parties, int count)
 {
 	int i, arrived = 0;
 
@@ -2215,7 +2159,6 @@ static const char *attend_all(struct party *parties, int count)
 	}
 	for (i = 0; i < count; i++)
 		pthread_join(parties[i].thread, NULL);
-	return count < RANKS ? list_find() : NULL;
 }
 
 static void all_passed(const struct party *parties)
@@ -2292,14 +2235,13 @@ static void barrier_and_close(void **state)
 static void all_name_the_last(struct party *parties, const char *seen, const char *more)
 {
 	char sentence[1024];
-	const char *list;
 	int i, right = 0, tries = 0;
 
 	while (right < RANKS - 1 && tries++ < 20) {
-		list = attend_all(parties, RANKS - 1);
+		attend_all(parties, RANKS - 1);
 		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
-			 "ranks has not arrived: rank 3 (%s); key hb1/%s/barrier/%s; server %s "
-			 "answers%s", seen, job, list, servers, more);
+			 "ranks has not arrived: rank 3 (%s); key hb1/%s/fence/go/lead; server %s "
+			 "answers%s", seen, job, servers, more);
 		for (i = right = 0; i < RANKS - 1; i++) {
 			assert_int_equal(parties[i].ret, -ETIMEDOUT);
 			right += strcmp(parties[i].error, sentence) == 0;
@@ -2335,6 +2277,36 @@ static void barrier_names_who_is_missing(void **state)
 		 (int)getpid());
 	all_name_the_last(parties, text, "");
 	close_parties(parties, RANKS);
+}
+
+/* A leader that only polls names the missing ranks once a second, too. */
+static void polls_say_who_is_missing(void **state)
+{
+	struct party parties[RANKS];
+	struct beest_leader_body lead = { 0 };
+	struct beest_record record;
+	char key[128];
+	size_t size;
+	uint8_t *bytes;
+	int i;
+
+	(void)state;
+	open_parties(parties, 1);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(UNTIL_ANSWERED(hartebeest_barrier(parties[0].hb, "go",
+								   HARTEBEEST_ONCE)), -EAGAIN);
+		fake_clock_skip(BEEST_SECOND);
+	}
+	snprintf(key, sizeof(key), "hb1/%s/fence/go/lead", job);
+	bytes = raw_get("fence", "go/lead", &size);
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_LEADER, key, &record),
+			 0);
+	assert_int_equal(beest_record_leader_decode(&record, &lead), 0);
+	assert_int_equal(lead.range_count, 1);
+	assert_int_equal(lead.missing[0].first, 1);
+	assert_int_equal(lead.missing[0].last, RANKS - 1);
+	free(bytes);
+	close_parties(parties, 1);
 }
 
 /* Opens a context without the test's rank and job. */
@@ -2812,6 +2784,7 @@ int main(void)
 		TEST(barrier_with_leftovers),
 		TEST(barrier_and_close),
 		TEST(barrier_names_who_is_missing),
+		TEST(polls_say_who_is_missing),
 		TEST(a_rank_that_fails),
 		TEST(a_rank_that_fails_first),
 		TEST(barrier_without_ranks),

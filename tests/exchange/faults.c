@@ -694,7 +694,7 @@ static const struct {
 	{ "qp_fetch", "", "qp/1-0" },
 	{ "mr_fetch", "", "mr/mr1" },
 	{ "msg_wait", "", "msg/hello1" },
-	{ "barrier", "rank 1", "barrier/-/-/0" },
+	{ "barrier", "rank 1", "fence/all/lead" },
 };
 
 static void a_rank_that_never_comes_is_named(void **state)

@@ -7,14 +7,15 @@
  */
 #include "config.h"
 
+#include <endian.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/hash.h"
+#include "lib/core/context.h"
 #include "lib/kv/kv.h"
 #include "tests/support/bringup.h"
 #include "tests/support/fake-clock.h"
@@ -22,6 +23,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/rank.h"
 #include "tests/support/raw-kv.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #define VALUE_MAX 4096
@@ -31,6 +33,8 @@
 static struct cache *cache;
 static char job[32];
 static struct hartebeest_context *hb;
+static uint32_t own_call;	/* the number of its call of a fence */
+static uint64_t view = 0x0123456789abcdef;	/* proposed to it */
 
 /* ---------------------------------------------------------- a valid record --- */
 
@@ -298,11 +302,6 @@ static int wait_for_message(void)
 	return hartebeest_msg_wait(hb, "hello1", NULL, 0, NULL, 0);
 }
 
-static int meet(void)
-{
-	return hartebeest_barrier(hb, "go", 0);
-}
-
 static int confirm(void)
 {
 	return hartebeest_qp_confirm(hb, "to1", "1-0", 0);
@@ -323,9 +322,6 @@ static const struct reader {
 };
 
 #define QP_READER (&readers[1])
-
-/* An entry of rank 1 in the list of the roll call. */
-static const struct reader meeting = { meet, "barrier", "-/-/0", 'b', 17 + 8, false };
 
 /* The presence of rank 1, which fetch_mr() reads as well. */
 static const struct reader presence = { NULL, "rank", "1", 'r', 36, false };
@@ -350,8 +346,6 @@ static void value_of(const struct reader *reader, struct value *value, size_t si
 		fill_qp(body);
 	if (reader->kind == 'm')
 		big_endian(body + 8, 8, 4096);
-	if (reader->kind == 'b')
-		body[0] = 1;
 	snprintf(value->key, sizeof(value->key), "hb1/%s/%s/%s", job, reader->word, reader->name);
 	compose(value, reader->kind, body, size);
 }
@@ -412,7 +406,8 @@ static int leave(void **state)
 	(void)state;
 	hartebeest_close(hb);
 	hb = NULL;
-	bringup_free(bringup);
+	if (bringup)
+		bringup_free(bringup);
 	return fake_verbs.open;
 }
 
@@ -436,6 +431,22 @@ static int connected(void **state)
 	hb = member.hb;
 	hartebeest_close(other.hb);
 	return ret;
+}
+
+/* This process is rank 1 of two; rank 0 is whoever stores its record. */
+static int alone(void **state)
+{
+	static int number;
+	const struct rank_settings settings = {
+		.servers = cache_hostport(cache)->text, .job = job, .rank = 1, .size = 2,
+	};
+
+	(void)state;
+	bringup = NULL;
+	own_call = 1;
+	fake_verbs_reset();
+	snprintf(job, sizeof(job), "alone%d", number++);
+	return rank_open(&hb, &settings) || hartebeest_msg_push(hb, "m", "", 0, 0);
 }
 
 static void every_reader_refuses_it(void **state)
@@ -572,80 +583,20 @@ static void a_spoilt_presence(void **state)
 	}
 }
 
-/* Makes an entry of a record. */
-static void join(struct value *value)
+/* ------------------------------------------------------------------- fences --- */
+
+#define SETUP 21
+#define MEMBER 63			/* shortest bodies */
+#define LEADER 99
+#define ENTRY 28
+
+enum { CALL = SETUP, FOLLOWS = 25, ACKNOWLEDGED = 41, PASS = 49, SHOWN = 57, REFUSAL = 61 };
+enum { ADDED = 25, COMMITTED = 41, PASSES = 49, PROPOSED = 57, CULPRIT = 65, CULPRIT_CALL = 81,
+       RANGES = 90, CHUNK_RANKS = 91, CHUNKS = 93, FAILURE = 97 };
+
+static void fence_key(struct value *value, const char *last)
 {
-	memmove(value->bytes + 2, value->bytes, value->size);
-	big_endian(value->bytes, 2, value->size);
-	value->size += 2;
-}
-
-#define NOT_ARRIVED "1 of 2 ranks has not arrived: rank 1"
-
-/* It is skipped, whatever it is.  One of another version may be why nobody comes. */
-static void no_bad_entry_lets_a_rank_pass(void **state)
-{
-	struct value value;
-	bool of_a_stranger;
-	size_t j, size;
-
-	(void)state;
-	for (j = 0; j < BEEST_COUNT(hostilities); j++) {
-		of_a_stranger = hostilities[j].err == EPROTONOSUPPORT;
-		sound_value(&meeting, &value);
-		hostilities[j].spoil(&value);
-		join(&value);
-		put_value(&value);
-		refuses(&meeting, &value, of_a_stranger ? EPROTONOSUPPORT : ETIMEDOUT, NOT_ARRIVED);
-		if (of_a_stranger)
-			assert_error_has(hostilities[j].sentence);
-	}
-	for (size = 0; size < meeting.size; size++) {
-		value_of(&meeting, &value, size);
-		join(&value);
-		put_value(&value);
-		assert_int_equal(IN_VAIN(meet()), -ETIMEDOUT);
-		assert_error_has(NOT_ARRIVED);
-	}
-}
-
-static void *meet_as_rank_1(void *data)
-{
-	static char error[1024];
-	const struct rank_settings settings = {
-		.servers = cache_hostport(cache)->text, .job = job, .rank = 1, .size = 2,
-	};
-	struct hartebeest_context *other = NULL;
-	int ret = rank_open(&other, &settings);
-
-	(void)data;
-	if (ret == 0)
-		ret = hartebeest_barrier(other, "go", 0);
-	snprintf(error, sizeof(error), "%s", ret ? hartebeest_error() : "");
-	hartebeest_close(other);
-	return ret ? error : NULL;
-}
-
-/* What is no list, and ends like the beginning of a long entry. */
-static void entries_behind_junk_are_read(void **state)
-{
-	static const uint8_t begin[] = { 0x07, 0xff, 'H', 'B', 'R', 1 };
-	uint32_t number = 54321;
-	struct value value;
-	pthread_t thread;
-	void *error;
-
-	(void)state;
-	sound_value(&meeting, &value);
-	for (value.size = 0; value.size < 1000; value.size++)
-		value.bytes[value.size] = (uint8_t)unit_next(&number);
-	memcpy(value.bytes + value.size - sizeof(begin), begin, sizeof(begin));
-	put_value(&value);
-	assert_int_equal(pthread_create(&thread, NULL, meet_as_rank_1, NULL), 0);
-	assert_int_equal(meet(), 0);
-	pthread_join(thread, &error);
-	if (error)
-		fail_msg("%s", (const char *)error);
+	snprintf(value->key, sizeof(value->key), "hb1/%s/fence/go/%s", job, last);
 }
 
 /* @value has the key. */
@@ -666,51 +617,438 @@ static void get_value(struct value *value)
 	beest_kv_close(exchange);
 }
 
-/* The list in which ranks say that they know the roll of two ranks with a mark of sound_value(). */
-static void second_list_of_strangers(struct value *list)
+/* A number in what this process has stored there. */
+static uint64_t stored_number(const char *last, size_t at)
 {
-	uint64_t digest = BEEST_HASH_FNV;
-	uint8_t head[16 + 4] = { 0 }, number[8];
-	int i;
+	struct value value;
+	uint64_t number = 0;
+	size_t i;
 
-	memset(head, 0x5a, 16);
-	for (i = 0; i < 2; i++)
-		digest = beest_hash_fnv(digest, head, sizeof(head));
-	big_endian(number, 8, digest | 1);
-	digest = beest_hash_fnv(BEEST_HASH_FNV, number, 8) | 1;
-	snprintf(list->key, sizeof(list->key), "hb1/%s/barrier/%016llx/-/0/0", job,
-		 (unsigned long long)digest);
+	fence_key(&value, last);
+	get_value(&value);
+	assert_in_range(value.size, HEADER + at + 8, VALUE_MAX);
+	for (i = 0; i < 8; i++)
+		number = number << 8 | value.bytes[HEADER + at + i];
+	return number;
 }
 
-/* The entry of a dead process, carried out late, stands behind that of the living one. */
-static void a_roll_without_this_process_is_not_taken(void **state)
+static uint64_t own_number(void)
 {
-	struct value list, value;
-	uint8_t rank;
+	uint64_t number;
+
+	memcpy(&number, beest_registry_incarnation(hb->registry), sizeof(number));
+	return be64toh(number);
+}
+
+/* What both ranks say of themselves in a barrier. */
+static void fill_setup(uint8_t *body)
+{
+	static const uint8_t ids[8] = { 0, 0, 0, 0, 0, 0, 0, 1 };
+
+	body[0] = 1;
+	big_endian(body + 1, 4, 2);
+	big_endian(body + 5, 8, beest_hash_fnv(BEEST_HASH_FNV, ids, sizeof(ids)));
+	big_endian(body + CALL, 4, 1);
+}
+
+/* Rank 1, which follows this process and so would be counted. */
+static void sound_member(struct value *value, size_t size)
+{
+	uint8_t body[256] = { 0 };
+
+	fill_setup(body);
+	memcpy(body + FOLLOWS, beest_registry_incarnation(hb->registry), BEEST_INCARNATION_SIZE);
+	fence_key(value, "1");
+	compose(value, 'e', body, size);
+}
+
+/* A view of a leader and this process; returns its size. */
+static size_t fill_entries(uint8_t *bytes)
+{
+	memset(bytes, 0, 2 * ENTRY);
+	memset(bytes + 4, 0x5a, BEEST_INCARNATION_SIZE);
+	big_endian(bytes + 20, 4, 1);
+	big_endian(bytes + ENTRY, 4, 1);
+	memcpy(bytes + ENTRY + 4, beest_registry_incarnation(hb->registry), BEEST_INCARNATION_SIZE);
+	big_endian(bytes + ENTRY + 20, 4, own_call);
+	return 2 * ENTRY;
+}
+
+/* Rank 0, which proposes such a view, within its record or in a chunk. */
+static void sound_leader(struct value *value, bool in_chunk)
+{
+	uint8_t body[LEADER + 2 * ENTRY] = { 0 }, entries[2 * ENTRY];
+	size_t size = fill_entries(entries);
+
+	fill_setup(body);
+	memset(body + ADDED, 0x5a, BEEST_INCARNATION_SIZE);
+	big_endian(body + PROPOSED, 8, view);
+	big_endian(body + CHUNK_RANKS, 2, 2);
+	if (in_chunk) {
+		big_endian(body + CHUNKS, 4, 1);
+		big_endian(body + LEADER, 8, beest_hash_fnv(BEEST_HASH_FNV, entries, size));
+		size = 8;
+	} else {
+		memcpy(body + LEADER, entries, size);
+	}
+	fence_key(value, "lead");
+	compose(value, 'f', body, LEADER + size);
+	big_endian(value->bytes + 22, 4, 0);
+	seal(value);
+}
+
+static void sound_chunk(struct value *value)
+{
+	uint8_t entries[2 * ENTRY];
+	size_t size = fill_entries(entries);
+	char last[24];
+
+	snprintf(last, sizeof(last), "%016llx",
+		 (unsigned long long)beest_hash_fnv(BEEST_HASH_FNV, entries, size));
+	fence_key(value, last);
+	compose(value, 'h', entries, size);
+}
+
+static int meet(void)
+{
+	return IN_VAIN(hartebeest_barrier(hb, "go", 0));
+}
+
+/* Looks until this process has nothing to add to what is there. */
+static void look(void)
+{
 	int i;
 
-	(void)state;
-	assert_int_equal(UNTIL_ANSWERED(hartebeest_barrier(hb, "go", HARTEBEEST_ONCE)), -EAGAIN);
-	sound_value(&meeting, &list);
-	get_value(&list);
-	for (rank = 0; rank < 2; rank++) {
-		sound_value(&meeting, &value);
-		value.bytes[HEADER - 1] = rank;
-		seal(&value);
-		join(&value);
-		memcpy(list.bytes + list.size, value.bytes, value.size);
-		list.size += value.size;
-	}
-	put_value(&list);
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 8; i++)
 		assert_int_equal(UNTIL_ANSWERED(hartebeest_barrier(hb, "go", HARTEBEEST_ONCE)),
 				 -EAGAIN);
-	second_list_of_strangers(&value);
-	get_value(&value);
-	assert_int_equal(value.size, 0);
-	i = (int)list.size;
-	get_value(&list);
-	assert_true((int)list.size > i);
+}
+
+/* Which of its calls goes on: one that failed otherwise than by its limit has ended. */
+static void own_call_find(void)
+{
+	assert_int_equal(meet(), -ETIMEDOUT);
+	own_call = (uint32_t)(stored_number("1", CALL) >> 32);
+}
+
+#define NOT_ARRIVED "1 of 2 ranks has not arrived: rank "
+
+/* It counts as absent, whatever it is, and may be why nobody comes. */
+static void is_not_met(const struct value *value, int err, const char *sentence)
+{
+	int ret = meet();
+
+	if (ret != -err)
+		fail_msg("%s: %d, '%s' (%s)", value->key, ret, hartebeest_error(), sentence);
+	assert_error_has(NOT_ARRIVED);
+	assert_error_has(sentence);
+	assert_error_has(value->key);
+}
+
+static void no_bad_member_is_counted(void **state)
+{
+	struct value value;
+	size_t j, size;
+
+	(void)state;
+	for (j = 0; j < BEEST_COUNT(hostilities); j++) {
+		sound_member(&value, MEMBER);
+		hostilities[j].spoil(&value);
+		put_value(&value);
+		is_not_met(&value, hostilities[j].err, hostilities[j].sentence);
+		assert_true(stored_number("lead", PROPOSED) == 0);
+	}
+	for (size = 0; size < MEMBER; size++) {
+		sound_member(&value, size);
+		put_value(&value);
+		assert_int_equal(meet(), -ETIMEDOUT);
+		assert_error_has(NOT_ARRIVED);
+		assert_true(stored_number("lead", PROPOSED) == 0);
+	}
+	sound_member(&value, MEMBER);		/* else the rows would say nothing */
+	put_value(&value);
+	look();
+	assert_true(stored_number("lead", PROPOSED) != 0);
+}
+
+/* It is replaced, since only its author could have decided anything. */
+static void no_bad_leader_is_left_there(void **state)
+{
+	struct value value;
+	size_t j;
+
+	(void)state;
+	for (j = 0; j < BEEST_COUNT(hostilities); j++) {
+		sound_leader(&value, false);
+		hostilities[j].spoil(&value);
+		put_value(&value);
+		assert_int_equal(meet(), -ETIMEDOUT);
+		assert_error_has(NOT_ARRIVED);
+		assert_true(stored_number("lead", ADDED) == own_number());
+		assert_true(stored_number("lead", PROPOSED) == 0);
+	}
+}
+
+static void no_bad_leader_is_followed(void **state)
+{
+	struct value value;
+	size_t j, size;
+
+	(void)state;
+	for (j = 0; j < BEEST_COUNT(hostilities); j++) {
+		sound_leader(&value, false);
+		hostilities[j].spoil(&value);
+		put_value(&value);
+		is_not_met(&value, hostilities[j].err, hostilities[j].sentence);
+		assert_true(stored_number("1", FOLLOWS) == 0);
+	}
+	for (size = 0; size < LEADER; size++) {
+		sound_leader(&value, false);
+		value.size = HEADER + size + CHECKSUM;
+		seal(&value);
+		put_value(&value);
+		assert_int_equal(meet(), -ETIMEDOUT);
+		assert_error_has(NOT_ARRIVED);
+		assert_true(stored_number("1", FOLLOWS) == 0);
+	}
+	own_call_find();
+	sound_leader(&value, false);		/* else the rows would say nothing */
+	put_value(&value);
+	look();
+	assert_true(stored_number("1", FOLLOWS) == 0x5a5a5a5a5a5a5a5a);
+	assert_true(stored_number("1", ACKNOWLEDGED) == view);
+}
+
+/* Proposes another view to this process, and stores its only chunk, spoilt or not. */
+static void propose(struct value *value, void (*spoil)(struct value *value))
+{
+	sound_leader(value, true);
+	put_value(value);
+	take_away(value);
+	own_call_find();
+	view++;
+	sound_leader(value, true);
+	put_value(value);
+	sound_chunk(value);
+	if (spoil)
+		spoil(value);
+	put_value(value);
+}
+
+static void no_bad_chunk_is_taken(void **state)
+{
+	struct value value;
+	size_t j;
+
+	(void)state;
+	for (j = 0; j < BEEST_COUNT(hostilities); j++) {
+		propose(&value, hostilities[j].spoil);
+		is_not_met(&value, hostilities[j].err, hostilities[j].sentence);
+		assert_true(stored_number("1", FOLLOWS) == 0x5a5a5a5a5a5a5a5a);
+		assert_true(stored_number("1", ACKNOWLEDGED) == 0);
+	}
+	propose(&value, NULL);			/* else the rows would say nothing */
+	look();
+	assert_true(stored_number("1", ACKNOWLEDGED) == view);
+}
+
+/* Sound records that no leader would store.  None makes a rank pass, or acknowledge. */
+static void impossible_leaders(void **state)
+{
+	static const struct {
+		size_t at, size;
+		uint64_t number;
+	} rows[] = {
+		{ 0, 1, 0 },
+		{ 0, 1, 255 },
+		{ 1, 4, UINT32_MAX },
+		{ 5, 8, 1 },
+		{ 13, 8, UINT64_MAX },
+		{ RANGES, 1, 33 },
+		{ RANGES, 1, 255 },
+		{ RANGES, 1, 7 },			/* the entries are behind them */
+		{ CHUNKS, 4, 1 },
+		{ CHUNKS, 4, 7 },
+		{ CHUNKS, 4, 8 },
+		{ CHUNKS, 4, UINT32_MAX },
+		{ CHUNK_RANKS, 6, 0x000000000001 },
+		{ CHUNK_RANKS, 6, 0xffff00000001 },
+		{ CHUNK_RANKS, 6, 0x000100000002 },
+		{ FAILURE, 2, 22 },			/* an empty sentence */
+		{ FAILURE, 2, 65535 },
+		{ LEADER, 4, 1 },			/* the first entry */
+		{ LEADER + 24, 4, 1 },
+		{ LEADER + 24, 4, UINT32_MAX },
+		{ LEADER + ENTRY, 4, 0 },
+		{ LEADER + ENTRY + 4, 8, 1 },
+		{ LEADER + ENTRY + 20, 4, 2 },
+		{ LEADER + ENTRY + 24, 4, 1 },
+		{ LEADER + ENTRY + 24, 4, UINT32_MAX },
+	};
+	struct value value;
+	size_t i;
+	int ret;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		view++;			/* a view never changes */
+		sound_leader(&value, false);
+		big_endian(value.bytes + HEADER + rows[i].at, rows[i].size, rows[i].number);
+		seal(&value);
+		put_value(&value);
+		ret = meet();
+		if (ret != -ETIMEDOUT)
+			print_error("row %zu: %d, %s\n", i, ret, hartebeest_error());
+		assert_true(ret == -ETIMEDOUT);
+		assert_true(stored_number("1", ACKNOWLEDGED) == 0);
+	}
+	view++;
+	sound_leader(&value, false);		/* else the rows would say nothing */
+	put_value(&value);
+	look();
+	assert_true(stored_number("1", ACKNOWLEDGED) == view);
+}
+
+/* The failure of rank 0, whose setup differs, about this process's call. */
+static void failed_leader(struct value *value, const char *sentence)
+{
+	uint8_t body[LEADER + 64] = { 0 };
+	const size_t length = strlen(sentence);
+
+	fill_setup(body);
+	body[0] = 2;
+	memset(body + ADDED, 0x5a, BEEST_INCARNATION_SIZE);
+	memcpy(body + CULPRIT, beest_registry_incarnation(hb->registry), BEEST_INCARNATION_SIZE);
+	big_endian(body + CULPRIT_CALL, 4, own_call);
+	big_endian(body + FAILURE, 2, EPROTO);
+	body[LEADER] = (uint8_t)length;
+	memcpy(body + LEADER + 1, sentence, length);
+	fence_key(value, "lead");
+	compose(value, 'f', body, LEADER + 1 + length);
+	big_endian(value->bytes + 22, 4, 0);
+	seal(value);
+}
+
+/* Only the leader judges: a member shows it how it differs, and fails by what it says of that. */
+static void another_leader_s_setup(void **state)
+{
+	struct value value;
+
+	(void)state;
+	sound_leader(&value, false);
+	value.bytes[HEADER] = 2;
+	seal(&value);
+	put_value(&value);
+	look();
+	assert_true(stored_number("1", FOLLOWS) == 0x5a5a5a5a5a5a5a5a);
+	assert_true(stored_number("1", ACKNOWLEDGED) == 0);
+	assert_int_equal(stored_number("1", 0) >> 56, 1);
+	assert_int_equal(stored_number("1", REFUSAL - 6) & 0xffff, 0);
+	failed_leader(&value, "give them different names");
+	put_value(&value);
+	assert_int_equal(meet(), -EPROTO);
+	assert_error_has("give them different names");
+	assert_int_equal(stored_number("1", 0) >> 56, 0);	/* its call is over */
+}
+
+/* The same of members, which are not counted. */
+static void impossible_members(void **state)
+{
+	static const struct {
+		size_t at, size;
+		uint64_t number;
+		int err;
+	} rows[] = {
+		{ SHOWN, 4, 1, ETIMEDOUT },
+		{ SHOWN, 4, UINT32_MAX, ETIMEDOUT },
+		{ PASS, 8, 1, ETIMEDOUT },
+		{ PASS, 8, UINT64_MAX, ETIMEDOUT },
+		{ REFUSAL, 2, 22, ETIMEDOUT },			/* there is no sentence */
+		{ 0, 1, 0, ETIMEDOUT },				/* its call is over */
+		{ 0, 1, 255, EPROTO },
+		{ 1, 4, UINT32_MAX, EPROTO },
+		{ 5, 8, 1, EPROTO },
+		{ 13, 8, UINT64_MAX, EPROTO },
+	};
+	struct value value;
+	size_t i;
+	int ret;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		sound_member(&value, MEMBER);
+		big_endian(value.bytes + HEADER + rows[i].at, rows[i].size, rows[i].number);
+		seal(&value);
+		put_value(&value);
+		ret = meet();
+		if (ret != -rows[i].err)
+			print_error("row %zu: %d, %s\n", i, ret, hartebeest_error());
+		assert_true(ret == -rows[i].err);
+		assert_true(stored_number("lead", PROPOSED) == 0);
+	}
+	sound_member(&value, MEMBER);		/* else the rows would say nothing */
+	put_value(&value);
+	look();
+	assert_true(stored_number("lead", PROPOSED) != 0);
+}
+
+/* A view is committed for nobody who has not acknowledged it. */
+static void a_view_that_was_not_acknowledged(void **state)
+{
+	struct value value;
+
+	(void)state;
+	sound_leader(&value, false);
+	big_endian(value.bytes + HEADER + COMMITTED, 8, view);
+	big_endian(value.bytes + HEADER + PASSES, 8, UINT64_MAX);
+	big_endian(value.bytes + HEADER + PROPOSED, 8, 0);
+	seal(&value);
+	put_value(&value);
+	assert_int_equal(meet(), -ETIMEDOUT);
+	assert_true(stored_number("1", ACKNOWLEDGED) == 0);
+}
+
+/* Bodies with a right sum and random bytes: no rank passes, and each wait ends. */
+static void random_fences(void **state)
+{
+	uint32_t number = 4711;
+	struct value value;
+	size_t size, at;
+	int round;
+
+	(void)state;
+	for (round = 0; round < 96; round++) {
+		if (round % 3)
+			sound_leader(&value, round % 3 == 1);
+		else
+			sound_chunk(&value);
+		size = value.size - HEADER - CHECKSUM;
+		if (round % 4 == 0)
+			size = unit_next(&number) % 1000;
+		value.size = HEADER + size + CHECKSUM;
+		for (at = round % 2 ? SETUP : 0; at < size; at++)
+			if (round % 8 < 4 || unit_next(&number) % 16 == 0)
+				value.bytes[HEADER + at] = (uint8_t)unit_next(&number);
+		seal(&value);
+		put_value(&value);
+		assert_true(meet() < 0);
+		assert_int_not_equal(hartebeest_error()[0], '\0');
+	}
+}
+
+/* Whoever has no secret cannot make a rank count, follow or acknowledge. */
+static void nothing_is_believed_without_a_seal(void **state)
+{
+	struct value value;
+
+	(void)state;
+	sound_leader(&value, true);
+	put_value(&value);
+	sound_chunk(&value);
+	put_value(&value);
+	assert_int_equal(meet(), -EKEYREJECTED);
+	assert_error_has(NOT_ARRIVED);
+	assert_error_has("a record that is not sealed: its author has no secret");
 }
 
 /* Any value at all is refused, without harm. */
@@ -738,6 +1076,7 @@ static void random_bytes(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, connected, leave)
+#define ALONE(name) cmocka_unit_test_setup_teardown(name, alone, leave)
 
 static int group_setup(void **state)
 {
@@ -762,13 +1101,35 @@ int main(void)
 		TEST(impossible_queue_pairs),
 		TEST(longer_bodies_are_read),
 		TEST(a_spoilt_presence),
-		TEST(no_bad_entry_lets_a_rank_pass),
-		TEST(entries_behind_junk_are_read),
-		TEST(a_roll_without_this_process_is_not_taken),
+		TEST(no_bad_member_is_counted),
+		TEST(no_bad_leader_is_left_there),
+		TEST(impossible_members),
+		ALONE(no_bad_leader_is_followed),
+		ALONE(no_bad_chunk_is_taken),
+		ALONE(impossible_leaders),
+		ALONE(another_leader_s_setup),
+		ALONE(a_view_that_was_not_acknowledged),
+		ALONE(random_fences),
 		TEST(random_bytes),
 	};
+	const struct CMUnitTest with_secret[] = {
+		ALONE(nothing_is_believed_without_a_seal),
+		ALONE(random_fences),
+	};
+	char secret[SCRATCH_SIZE];
+	int failed;
 
 	surroundings_clear();
 	cache_need();
-	return cmocka_run_group_tests(tests, group_setup, group_teardown);
+	failed = cmocka_run_group_tests(tests, group_setup, group_teardown);
+#ifdef HAVE_CRYPTO
+	scratch_text(secret, "hartebeest-hostile", "0123456789abcdef0123456789abcdef\n");
+	setenv("HARTEBEEST_SECRET_FILE", secret, 1);
+	failed += cmocka_run_group_tests(with_secret, group_setup, group_teardown);
+	unlink(secret);
+#else
+	(void)with_secret;
+	(void)secret;
+#endif
+	return failed;
 }

@@ -23,6 +23,7 @@
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
 #include "tests/support/memcached.h"
+#include "tests/support/rank.h"
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
@@ -43,11 +44,10 @@ static char output[16384];
 		   "\tsys.argv[1:] = secret + call.split()\n" \
 		   "\trunpy.run_path(\"" READER "\")' "
 
-/* Runs the reader for @calls, which must succeed, and keeps its output.  Each call is quoted. */
-static void read_records(const char *calls)
+/* Each call is quoted. */
+static FILE *reader_start(const char *calls)
 {
 	char command[4096];
-	size_t size = 0;
 	FILE *pipe;
 
 	fflush(NULL);
@@ -55,6 +55,14 @@ static void read_records(const char *calls)
 		 sealed ? secret : "", calls);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
+	return pipe;
+}
+
+/* It must succeed.  Keeps its output. */
+static void reader_end(FILE *pipe, const char *calls)
+{
+	size_t size = 0;
+
 	do {
 		clearerr(pipe);
 		errno = 0;
@@ -62,7 +70,12 @@ static void read_records(const char *calls)
 	} while (ferror(pipe) && errno == EINTR);
 	output[size] = '\0';
 	if (pclose(pipe))
-		fail_msg("%s\n%s", command, output);
+		fail_msg("%s\n%s", calls, output);
+}
+
+static void read_records(const char *calls)
+{
+	reader_end(reader_start(calls), calls);
 }
 
 /* "name=value" is in the line that begins with @record. */
@@ -115,25 +128,34 @@ static uint64_t hash_of(const void *bytes, size_t size)
 	return beest_hash_fnv(BEEST_HASH_FNV, bytes, size);
 }
 
-/* The hash of the barrier's name, as each rank contributes it. */
-static uint64_t contribution(void)
+/* Of the ids 0 and 1. */
+static uint64_t ranks_digest(void)
 {
-	return htobe64(hash_of("all", 3));
+	static const uint8_t ids[8] = { 0, 0, 0, 0, 0, 0, 0, 1 };
+
+	return hash_of(ids, sizeof(ids));
 }
 
-/* As the page says: of the only part, which covers incarnations and generations. */
-static uint64_t roll_digest(void)
+#define VALUE_SIZE 5000
+
+static uint8_t values[2][2][VALUE_SIZE];	/* as each rank gathers them */
+
+/* What the only chunk of such a gather has. */
+static uint64_t chunk_digest(void)
 {
-	const uint32_t generation = 0;
-	uint64_t digest = BEEST_HASH_FNV;
+	static uint8_t bytes[2][28 + VALUE_SIZE];
 	int rank;
 
 	for (rank = 0; rank < 2; rank++) {
-		digest = beest_hash_fnv(digest, incarnation(rank), BEEST_INCARNATION_SIZE);
-		digest = beest_hash_fnv(digest, &generation, sizeof(generation));
+		memset(bytes[rank], 0, 28);
+		bytes[rank][3] = (uint8_t)rank;
+		memcpy(bytes[rank] + 4, incarnation(rank), BEEST_INCARNATION_SIZE);
+		bytes[rank][23] = 1;
+		bytes[rank][26] = VALUE_SIZE >> 8;
+		bytes[rank][27] = VALUE_SIZE & 0xff;
+		memset(bytes[rank] + 28, 'a' + rank, VALUE_SIZE);
 	}
-	digest = htobe64(digest | 1);
-	return hash_of(&digest, sizeof(digest)) | 1;
+	return hash_of(bytes, sizeof(bytes));
 }
 
 static void fetch(const char *names)
@@ -171,6 +193,7 @@ static void *go_on(void *data)
 {
 	struct bringup_member *member = data;
 	struct bringup_rank *it = &member->bringup->rank[member->rank];
+	char value[VALUE_SIZE];
 
 	it->ret = mr_make(member->hb, "more", "pd", 64, IBV_ACCESS_LOCAL_WRITE,
 			  NULL);
@@ -181,6 +204,10 @@ static void *go_on(void *data)
 		it->ret = connect_by_the_call(member);
 	if (it->ret == 0)
 		it->ret = hartebeest_barrier(member->hb, "all", 0);
+	memset(value, 'a' + member->rank, sizeof(value));
+	if (it->ret == 0)
+		it->ret = hartebeest_gather(member->hb, "values", value, sizeof(value),
+					    values[member->rank], 0);
 	if (it->ret < 0)
 		snprintf(it->error, sizeof(it->error), "%s", hartebeest_error());
 	return NULL;
@@ -314,72 +341,307 @@ static void a_message_can_be_read(void **state)
 	field_is("\nmsg/hello1", "text", "wire from 1");
 }
 
-#define LIST_MAX 64
-
-/* The list of the only part: @number 0 is that of the roll call, 1 its second, 2 that of pass 2. */
-static const char *list_name(int number, char name[LIST_MAX])
+/* The number of a field that is in the line of @record. */
+static uint64_t number_of(const char *record, const char *name)
 {
-	static const char *const lists[] = { "-/-/0", "-/0/0", "all/2/0" };
+	char wanted[64];
+	const char *line = strstr(output, record), *found;
 
-	if (number == 0)
-		snprintf(name, LIST_MAX, "barrier/%s", lists[number]);
-	else
-		snprintf(name, LIST_MAX, "barrier/%016llx/%s", (unsigned long long)roll_digest(),
-			 lists[number]);
-	return name;
+	snprintf(wanted, sizeof(wanted), " %s=", name);
+	found = line ? strstr(line, wanted) : NULL;
+	if (!found || found > line + 1 + strcspn(line + 1, "\n"))
+		fail_msg("no '%s' of '%s' in:\n%s", name, record, output);
+	return strtoull(found + strlen(wanted), NULL, 10);
 }
 
-/* The beginning of the line of the rank's entry.  It may be there twice: the last one counts. */
-static void entry_find(int list, int rank, char found[LIST_MAX + 16])
+static void setup_is(const char *line, int rank, uint64_t what, uint64_t form)
 {
-	char name[LIST_MAX], line[LIST_MAX + 16], wanted[16];
-	const char *at, *in;
-	int i = 1;
-
-	found[0] = '\0';
-	snprintf(wanted, sizeof(wanted), " rank=%d ", rank);
-	list_name(list, name);
-	while (snprintf(line, sizeof(line), "\n%s#%d ", name, i++) > 0 &&
-	       (at = strstr(output, line))) {
-		in = strstr(at, wanted);
-		if (in && in < at + 1 + strcspn(at + 1, "\n"))
-			strcpy(found, line);
-	}
-	if (!found[0])
-		fail_msg("no entry of rank %d in %s in:\n%s", rank, name, output);
-}
-
-static void entry_is(int list, int rank, uint64_t digest, const void *more, size_t size)
-{
-	char line[LIST_MAX + 16];
-
-	entry_find(list, rank, line);
 	author_is(line, rank);
-	number_is(line, "word", 1);
-	number_is(line, "part", 0);
-	number_is(line, "digest", digest);
-	bytes_are(line, "more", more, size);
+	number_is(line, "what", what);
+	number_is(line, "size", 2);
+	number_is(line, "ranks", ranks_digest());
+	number_is(line, "form", form);
+	number_is(line, "call", 1);
+	number_is(line, "error", 0);
 }
 
-static void a_roll_call_can_be_read(void **state)
+static void leader_is(const char *line, uint64_t what, uint64_t form, uint64_t passes)
 {
-	const uint64_t all = contribution();
+	setup_is(line, 0, what, form);
+	bytes_are(line, "added", incarnation(0), BEEST_INCARNATION_SIZE);
+	assert_true(number_of(line, "committed"));
+	number_is(line, "passes", passes);
+	number_is(line, "proposed", 0);
+	number_is(line, "culprit_call", 0);
+	number_is(line, "in_pass", 0);
+	number_is(line, "ranges", 0);
+}
+
+/* The second barrier of that name was a pass. */
+static void a_barrier_can_be_read(void **state)
+{
+	const char *line = "\nfence/all/1 ";
+
+	(void)state;
+	leader_is("\nfence/all/lead ", 1, 0, 1);
+	setup_is(line, 1, 1, 0);
+	bytes_are(line, "follows", incarnation(0), BEEST_INCARNATION_SIZE);
+	number_is(line, "view", number_of("\nfence/all/lead ", "committed"));
+	number_is(line, "pass", 1);
+	number_is(line, "shown", 0);
+	number_is(line, "value_size", 0);
+}
+
+static void value_is(const char *line, int rank)
+{
+	char text[24];
+
+	number_is(line, "value_size", VALUE_SIZE);
+	snprintf(text, sizeof(text), "%016llx",
+		 (unsigned long long)hash_of(values[0][rank], VALUE_SIZE));
+	field_is(line, "value", text);
+}
+
+static void a_gather_can_be_read(void **state)
+{
+	const char *line = "\nfence/values/1 ";
+
+	(void)state;
+	assert_memory_equal(values[0], values[1], sizeof(values[0]));
+	assert_int_equal(values[0][1][0], 'b');
+	leader_is("\nfence/values/lead ", 2, VALUE_SIZE, 0);
+	setup_is(line, 1, 2, VALUE_SIZE);
+	bytes_are(line, "follows", incarnation(0), BEEST_INCARNATION_SIZE);
+	number_is(line, "view", number_of("\nfence/values/lead ", "committed"));
+	number_is(line, "pass", 0);
+	number_is(line, "shown", VALUE_SIZE);
+	value_is(line, 1);
+}
+
+/* ------------------------------------------------------------- a fence while it goes on --- */
+
+#define TRIES 30
+
+static int fence_ret[2];
+
+/* Until it has nothing to add to what is there. */
+static void looks(int rank, int (*look)(int rank))
+{
+	int i;
+
+	for (i = 0; i < 8 && fence_ret[rank] == -EAGAIN; i++)
+		fence_ret[rank] = UNTIL_ANSWERED(look(rank));
+}
+
+/* Rank 1 has come, and rank 0 proposes to it. */
+static void fence_propose(int (*look)(int rank))
+{
+	fence_ret[0] = fence_ret[1] = -EAGAIN;
+	looks(0, look);
+	looks(1, look);
+	looks(0, look);
+	assert_int_equal(fence_ret[0], -EAGAIN);
+	assert_int_equal(fence_ret[1], -EAGAIN);
+}
+
+static void fence_end(int (*look)(int rank), int ret)
+{
+	int i;
+
+	for (i = 0; i < TRIES; i++)
+		looks(!(i % 2), look);
+	assert_int_equal(fence_ret[0], ret);
+	assert_int_equal(fence_ret[1], ret);
+}
+
+static uint8_t long_values[2][2][VALUE_SIZE];
+
+static int long_look(int rank)
+{
+	return hartebeest_gather(crowd.member[rank].hb, "long", values[rank][rank], VALUE_SIZE,
+				 long_values[rank], HARTEBEEST_ONCE);
+}
+
+/* On a busy machine, it may name a rank that has not acknowledged for a second. */
+static void lead_proposes(const char *line)
+{
+	assert_true(number_of(line, "proposed"));
+	number_is(line, "committed", 0);
+}
+
+#define CHUNK_NAME 64
+
+static void chunk_name(const char *fence, char name[CHUNK_NAME])
+{
+	snprintf(name, CHUNK_NAME, "fence/%s/%016llx", fence, (unsigned long long)chunk_digest());
+}
+
+/* A write without an answer may still be on its way. */
+static void chunk_is_absent(const char *name)
+{
+	char line[80];
+	int i = 0;
+
+	snprintf(line, sizeof(line), "\n%s ", name);
+	do
+		fetch(name);
+	while (!strstr(output, " absent=1\n") && i++ < TRIES);
+	number_is(line, "absent", 1);
+}
+
+/* Values that are too long for the leader's record, which says what the chunk's digest is. */
+static void a_chunk_can_be_read(void **state)
+{
+	char name[CHUNK_NAME], names[128], line[80];
 	int rank;
 
 	(void)state;
+	chunk_name("long", name);
+	snprintf(names, sizeof(names), "fence/long/lead %s", name);
+	memset(long_values, 0, sizeof(long_values));
+	fence_propose(long_look);
+	fetch(names);
+	lead_proposes("\nfence/long/lead ");
+	number_is("\nfence/long/lead ", "chunk_ranks", 6);
+	number_is("\nfence/long/lead ", "chunks", 1);
+	field_is("\nfence/long/lead ", "chunk0", strrchr(name, '/') + 1);
 	for (rank = 0; rank < 2; rank++) {
-		entry_is(0, rank, 0, &all, sizeof(all));
-		entry_is(1, rank, roll_digest(), NULL, 0);
+		snprintf(line, sizeof(line), "\n%s#%d ", name, rank + 1);
+		author_is(line, rank);
+		number_is(line, "call", 1);
+		value_is(line, rank);
 	}
+	assert_null(strstr(output, "#3 "));
+	fence_end(long_look, 0);
+	for (rank = 0; rank < 2; rank++)
+		assert_memory_equal(long_values[rank], values[0], sizeof(values[0]));
+	chunk_is_absent(name);
+	fetch("fence/long/lead");
+	leader_is("\nfence/long/lead ", 2, VALUE_SIZE, 0);
+	number_is("\nfence/long/lead ", "chunks", 0);
 }
 
-static void a_later_pass_can_be_read(void **state)
+static int short_look(int rank)
 {
+	char value = (char)('a' + rank), all[2];
+
+	return hartebeest_gather(crowd.member[rank].hb, "short", &value, 1, all, HARTEBEEST_ONCE);
+}
+
+/* Values that are short enough for the leader's record. */
+static void a_proposal_can_be_read(void **state)
+{
+	char line[64];
 	int rank;
 
 	(void)state;
-	for (rank = 0; rank < 2; rank++)
-		entry_is(2, rank, roll_digest(), NULL, 0);
+	fence_propose(short_look);
+	fetch("fence/short/lead");
+	lead_proposes("\nfence/short/lead ");
+	number_is("\nfence/short/lead ", "chunks", 0);
+	for (rank = 0; rank < 2; rank++) {
+		snprintf(line, sizeof(line), "\nfence/short/lead#%d ", rank + 1);
+		author_is(line, rank);
+		number_is(line, "call", 1);
+		field_is(line, "value", rank ? "62" : "61");
+	}
+	fence_end(short_look, 0);
+}
+
+static int late_look(int rank)
+{
+	return hartebeest_barrier(crowd.member[rank].hb, "late", HARTEBEEST_ONCE);
+}
+
+/* The leader names those that it misses after a while, and no longer once they have come. */
+static void those_missing_can_be_read(void **state)
+{
+	const char *line = "\nfence/late/lead ";
+	int i = 0;
+
+	(void)state;
+	fence_ret[0] = fence_ret[1] = -EAGAIN;
+	do {
+		looks(0, late_look);
+		fetch("fence/late/lead fence/late/1");
+	} while (!number_of(line, "ranges") && i++ < TRIES);
+	assert_int_equal(fence_ret[0], -EAGAIN);
+	assert_true(number_of(line, "looked"));
+	number_is(line, "ranges", 1);
+	number_is(line, "first0", 1);
+	number_is(line, "last0", 1);
+	number_is(line, "proposed", 0);
+	number_is("\nfence/late/1", "absent", 1);
+	fence_end(late_look, 0);
+	fetch("fence/late/lead");
+	leader_is(line, 1, 0, 0);
+	number_is(line, "looked", 0);
+}
+
+static int odd_look(int rank)
+{
+	struct hartebeest_context *hb = crowd.member[rank].hb;
+	char value = 0, all[2];
+
+	return rank ? hartebeest_gather(hb, "odd", &value, 1, all, HARTEBEEST_ONCE) :
+	       hartebeest_barrier(hb, "odd", HARTEBEEST_ONCE);
+}
+
+/* The leader judges; the member, whose call is over then, has nothing to call. */
+static void a_failure_can_be_read(void **state)
+{
+	const char *lead = "\nfence/odd/lead ", *member = "\nfence/odd/1 ";
+
+	(void)state;
+	fence_ret[0] = fence_ret[1] = -EAGAIN;
+	looks(0, odd_look);
+	looks(1, odd_look);
+	fetch("fence/odd/lead fence/odd/1");
+	setup_is(lead, 0, 1, 0);
+	setup_is(member, 1, 2, 1);
+	bytes_are(member, "follows", incarnation(0), BEEST_INCARNATION_SIZE);
+	fence_end(odd_look, -EPROTO);
+	fetch("fence/odd/lead fence/odd/1");
+	number_is(lead, "what", 1);
+	number_is(lead, "error", EPROTO);
+	bytes_are(lead, "culprit", incarnation(1), BEEST_INCARNATION_SIZE);
+	number_is(lead, "culprit_call", 1);
+	number_is(lead, "in_pass", 0);
+	number_is(lead, "committed", 0);
+	field_is(lead, "reason", "rank 1 calls hartebeest_gather() with the name 'odd', and rank 0 "
+		 "calls hartebeest_barrier(): give them different names");
+	author_is(member, 1);
+	number_is(member, "what", 0);
+	number_is(member, "error", 0);
+	number_is(member, "value_size", 0);
+}
+
+/* Rank 1 is the member that the page shows in Python. */
+static void the_page_is_enough_to_take_part(void **state)
+{
+	const struct rank_settings settings = {
+		.servers = bringup->server, .job = "python", .rank = 0, .size = 2,
+	};
+	struct hartebeest_context *hb;
+	char call[2048], wanted[64];
+	FILE *pipe;
+	int i;
+
+	(void)state;
+	snprintf(call, sizeof(call), "'--fence " PAGE " %s python together 3'", bringup->server);
+	assert_int_equal(rank_open(&hb, &settings), 0);
+	pipe = reader_start(call);
+	for (i = 0; i < 3; i++)
+		if (hartebeest_barrier(hb, "together", 0) < 0)
+			print_error("%s\n", hartebeest_error());
+	reader_end(pipe, call);
+	for (i = 1; i <= 3; i++) {
+		snprintf(wanted, sizeof(wanted), "pass%d ", i);
+		assert_true(number_of(wanted, "view"));
+		assert_true(number_of(wanted, "view") == number_of("pass1 ", "view"));
+	}
+	assert_int_equal(hartebeest_barrier(hb, "together", HARTEBEEST_ONCE), -EAGAIN);
+	hartebeest_close(hb);
 }
 
 static void an_epoch_can_be_read(void **state)
@@ -423,8 +685,6 @@ static void the_page_is_enough_to_write(void **state)
 /* The reader knows only the page, so the examples agree with the page's own rules. */
 static void the_pages_own_examples_can_be_read(void **state)
 {
-	const uint64_t all = contribution();
-
 	(void)state;
 	sealed = true;
 	read_records("'--page " PAGE "'");
@@ -440,12 +700,12 @@ static void the_pages_own_examples_can_be_read(void **state)
 	number_is("qp/0-1", "peer_psn", 0x123456);
 	number_is("qp/0-1", "length0", 4096);
 	number_is("qp/0-1", "closed", 0);
-	number_is("barrier/-/-/0", "entries", 2);
-	field_is("barrier/-/-/0#1", "incarnation", "000102030405060708090a0b0c0d0e0f");
-	field_is("barrier/-/-/0#2", "incarnation", "101112131415161718191a1b1c1d1e1f");
-	number_is("barrier/-/-/0#2", "round", 0);
-	bytes_are("barrier/-/-/0#2", "more", &all, sizeof(all));
-	number_is("barrier/3c5a5b48473751d9/-/0/0#1", "digest", 0x3c5a5b48473751d9);
+	number_is("fence/all/lead", "proposed", 0x4d62ae6c0981e4b4);
+	number_is("fence/all/lead", "ranks", ranks_digest());
+	field_is("fence/all/lead#1", "incarnation", "000102030405060708090a0b0c0d0e0f");
+	field_is("fence/all/lead#2", "incarnation", "101112131415161718191a1b1c1d1e1f");
+	field_is("fence/all/1", "follows", "000102030405060708090a0b0c0d0e0f");
+	number_is("fence/all/1", "view", 0x4d62ae6c0981e4b4);
 }
 
 static void a_refusal_can_be_read(void **state)
@@ -477,18 +737,44 @@ static void a_refusal_can_be_read(void **state)
 	number_is("\nqp/odd0", "closed", 1);
 }
 
+static int last_look(int rank)
+{
+	return hartebeest_gather(crowd.member[rank].hb, "last", values[rank][rank], VALUE_SIZE,
+				 long_values[rank], HARTEBEEST_ONCE);
+}
+
+/* The leader finds that rank 1 has left, so what it has proposed is over. */
+static void proposal_fails(const char *chunk)
+{
+	int i;
+
+	for (i = 0; i < TRIES && fence_ret[0] == -EAGAIN; i++, usleep(100000))
+		looks(0, last_look);
+	assert_int_equal(fence_ret[0], -ESHUTDOWN);
+	fetch("fence/last/lead");
+	number_is("\nfence/last/lead ", "error", ESHUTDOWN);
+	number_is("\nfence/last/lead ", "proposed", 0);
+	number_is("\nfence/last/lead ", "chunks", 0);
+	chunk_is_absent(chunk);
+}
+
 /* A rank that leaves says so, closes the records of its queue pairs, and deletes the rest. */
 static void an_end_can_be_read(void **state)
 {
 	struct beest_endpoint gone = qp_of(1, "to0")->local.endpoint;
 	struct beest_incarnation author = *incarnation(1);
-	char entry[LIST_MAX + 16];
+	char chunk[CHUNK_NAME];
 	const char *news;
 
 	(void)state;
+	chunk_name("last", chunk);
+	fence_propose(last_look);
+	fetch(chunk);
+	assert_null(strstr(output, "absent"));
 	hartebeest_close(crowd.member[1].hb);
 	crowd.member[1].hb = NULL;
-	fetch("rank/1 qp/1-0 qp/pair1 mr/mr1 of/pair1/1 msg/hello1 barrier/-/-/0 news");
+	fetch("rank/1 qp/1-0 qp/pair1 mr/mr1 of/pair1/1 msg/hello1 fence/all/lead fence/all/1 "
+	      "news");
 	bytes_are("\nrank/1", "incarnation", author.bytes, sizeof(author));
 	number_is("\nrank/1", "state", 1);
 	endpoint_is("\nqp/1-0", &gone);
@@ -498,11 +784,12 @@ static void an_end_can_be_read(void **state)
 	number_is("\nmr/mr1", "absent", 1);
 	number_is("\nof/pair1/1", "absent", 1);
 	field_is("\nmsg/hello1", "text", "wire from 1");
-	entry_find(0, 1, entry);
-	number_is(entry, "word", 1);
+	leader_is("\nfence/all/lead ", 1, 0, 1);
+	bytes_are("\nfence/all/1 ", "incarnation", author.bytes, sizeof(author));
 	news = strstr(output, "\nnews value=");
 	assert_non_null(news);
 	assert_int_equal(strspn(news + 12, "0123456789abcdef"), 2 * BEEST_EPOCH_SIZE);
+	proposal_fails(chunk);
 }
 
 static int crowd_go_on(void)
@@ -521,12 +808,8 @@ static int crowd_go_on(void)
 /* All that the first tests look at. */
 static void fetch_all(void)
 {
-	char names[512], lists[3][LIST_MAX];
-
-	snprintf(names, sizeof(names), "rank/0 rank/1 mr/mr0 mr/mr1 qp/0-1 qp/1-0 qp/pair0 "
-		 "qp/pair1 msg/hello0 msg/hello1 %s %s %s epoch news", list_name(0, lists[0]),
-		 list_name(1, lists[1]), list_name(2, lists[2]));
-	fetch(names);
+	fetch("rank/0 rank/1 mr/mr0 mr/mr1 qp/0-1 qp/1-0 qp/pair0 qp/pair1 msg/hello0 msg/hello1 "
+	      "fence/all/lead fence/all/1 fence/values/lead fence/values/1 epoch news");
 }
 
 static int group_setup(void **state)
@@ -576,11 +859,16 @@ int main(void)
 		cmocka_unit_test(a_region_can_be_read),
 		cmocka_unit_test(a_queue_pair_can_be_read),
 		cmocka_unit_test(a_message_can_be_read),
-		cmocka_unit_test(a_roll_call_can_be_read),
-		cmocka_unit_test(a_later_pass_can_be_read),
+		cmocka_unit_test(a_barrier_can_be_read),
+		cmocka_unit_test(a_gather_can_be_read),
 		cmocka_unit_test(an_epoch_can_be_read),
+		cmocka_unit_test(a_chunk_can_be_read),
+		cmocka_unit_test(a_proposal_can_be_read),
+		cmocka_unit_test(those_missing_can_be_read),
+		cmocka_unit_test(a_failure_can_be_read),
 		cmocka_unit_test(the_page_is_enough_to_write),
 		cmocka_unit_test(the_pages_own_examples_can_be_read),
+		cmocka_unit_test(the_page_is_enough_to_take_part),
 		cmocka_unit_test(a_refusal_can_be_read),
 		cmocka_unit_test(an_end_can_be_read),
 	};

@@ -19,7 +19,6 @@ union body {
 	struct beest_qp_body qp;
 	struct hartebeest_remote_mr mr;
 	struct beest_rank_body rank;
-	struct beest_barrier_body barrier;
 	struct beest_message_body message;
 };
 
@@ -95,10 +94,79 @@ static void plain_bodies_encode_back(const struct beest_record *record)
 	}
 	if (beest_record_message_decode(record, &body.message) == 0)
 		HOLDS(body.message.data + body.message.size == record->body + record->size);
-	if (beest_record_barrier_decode(record, &body.barrier) == 0) {
-		size = beest_record_barrier_encode(&body.barrier, bytes);
-		HOLDS((size_t)size <= record->size && !memcmp(bytes, record->body, (size_t)size));
+}
+
+/* A chunk, or a view within the leader's record: entries one behind the other. */
+static void entries_encode_back(const uint8_t *bytes, size_t size)
+{
+	struct beest_fence_entry entry;
+	uint8_t *again;
+	int used;
+
+	while ((used = beest_record_entry_decode(bytes, size, &entry)) > 0) {
+		HOLDS((size_t)used <= size && entry.value + entry.size <= bytes + size);
+		again = malloc((size_t)used);
+		HOLDS(beest_record_entry_encode(&entry, again) == used);
+		HOLDS(!memcmp(again, bytes, (size_t)used));
+		free(again);
+		bytes += used;
+		size -= (size_t)used;
 	}
+	HOLDS(beest_error_text()[0]);
+}
+
+/* The same bytes again, unless some of the text were escaped. */
+static void same_or_escaped(const struct beest_record *record, const uint8_t *bytes, size_t size,
+			    const struct beest_fence_trouble *trouble)
+{
+	if (trouble->error)
+		texts_are_clean(trouble->text, sizeof(trouble->text));
+	else
+		HOLDS(size == record->size && !memcmp(bytes, record->body, size));
+}
+
+static void member_encodes_back(const struct beest_record *record)
+{
+	struct beest_member_body body, same;
+	struct beest_record again = *record;
+	uint8_t *bytes;
+
+	if (beest_record_member_decode(record, &body) < 0)
+		return;
+	HOLDS(body.value + body.size == record->body + record->size && body.shown <= body.size);
+	bytes = malloc(BEEST_MEMBER_MAX(body.size));
+	again.body = bytes;
+	again.size = (size_t)beest_record_member_encode(&body, bytes);
+	HOLDS(again.size <= BEEST_MEMBER_MAX(body.size));
+	same_or_escaped(record, bytes, again.size, &body.refusal);
+	HOLDS(beest_record_member_decode(&again, &same) == 0);
+	HOLDS(!strcmp(same.refusal.text, body.refusal.text) && same.view == body.view);
+	HOLDS(same.size == body.size && !memcmp(same.value, body.value, body.size));
+	free(bytes);
+}
+
+static void leader_encodes_back(const struct beest_record *record)
+{
+	struct beest_leader_body body, same;
+	struct beest_record again = *record;
+	uint8_t *bytes;
+
+	if (beest_record_leader_decode(record, &body) < 0)
+		return;
+	HOLDS(body.chunks + body.chunks_size == record->body + record->size);
+	HOLDS(body.range_count <= BEEST_FENCE_RANGES);
+	HOLDS(body.chunk_count <= body.chunks_size / 8);
+	bytes = malloc(BEEST_LEADER_MAX(body.chunks_size));
+	again.body = bytes;
+	again.size = (size_t)beest_record_leader_encode(&body, bytes);
+	HOLDS(again.size <= BEEST_LEADER_MAX(body.chunks_size));
+	same_or_escaped(record, bytes, again.size, &body.failure);
+	HOLDS(beest_record_leader_decode(&again, &same) == 0);
+	HOLDS(!strcmp(same.failure.text, body.failure.text) && same.proposed == body.proposed);
+	HOLDS(!memcmp(same.missing, body.missing, sizeof(body.missing)));
+	if (!body.chunk_count)
+		entries_encode_back(body.chunks, body.chunks_size);
+	free(bytes);
 }
 
 /* Encoding an accepted record again gives the same bytes. */
@@ -115,7 +183,7 @@ static void encodes_back(const struct beest_record *record, const uint8_t *bytes
 
 static void decode(uint8_t *bytes, size_t size)
 {
-	static const char kinds[] = "rmqsbg";
+	static const char kinds[] = "rmqsefhg";
 	struct beest_record record;
 	size_t i, accepted = 0;
 
@@ -131,6 +199,9 @@ static void decode(uint8_t *bytes, size_t size)
 		qp_encodes_back(&record);
 		rank_encodes_back(&record);
 		plain_bodies_encode_back(&record);
+		member_encodes_back(&record);
+		leader_encodes_back(&record);
+		entries_encode_back(record.body, record.size);
 	}
 	HOLDS(accepted <= 1);
 	HOLDS((beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY, KEY,

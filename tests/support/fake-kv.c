@@ -135,19 +135,25 @@ static bool room_make(struct fake_kv_server *server, size_t size)
 	return server->bytes + size <= server->bytes_max;
 }
 
-/* As on a real server, the old value is gone even if there is no room for the new one. */
+/*
+ * As on a real server, the old value is gone even if there is no room for the new one, unless that
+ * was to replace it by compare-and-swap.
+ */
 static int item_store(struct fake_kv_server *server, const struct beest_kv_write *write)
 {
 	struct fake_kv_item *item = item_find(server, write->key);
 	size_t length = strlen(write->key);
 	int64_t ttl = BEEST_MIN(write->ttl, BEEST_TTL_MAX / BEEST_SECOND);
 
-	if (item)
+	if (item && write->verb != BEEST_KV_CAS)
 		item_remove(server, item);
 	if (server->item_max && write->size > server->item_max)
 		return -EMSGSIZE;
 	if (!room_make(server, length + write->size))
 		return -ENOBUFS;
+	item = item_find(server, write->key);
+	if (item)
+		item_remove(server, item);
 	if (ttl < 0)
 		return 0;
 

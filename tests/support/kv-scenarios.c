@@ -210,6 +210,54 @@ static void comparing(const struct kv_stage *stage)
 	assert_false(request.fresh);
 }
 
+/* What an unanswered cas says is not read, and not taken for the answer to what follows it. */
+static void comparing_unanswered(const struct kv_stage *stage)
+{
+	struct beest_kv_write first[] = { SET("a", "1"), SET("b", "1") };
+	struct beest_kv_write fits[] = { CAS("a", "2"), SET("c", "3") };
+	struct beest_kv_write again[] = { CAS("a", "4"), CAS("none", "5"), SET("c", "6") };
+	struct beest_kv_write behind[] = { CAS("a", "7"), INCR("b"), CAS("a", "8"), ADD("b", "9") };
+	uint64_t unique;
+	size_t i;
+
+	assert_int_equal(ASK(0, first, "epoch"), 0);
+	wants_uniques = true;
+	assert_int_equal(READ("epoch", "a"), 0);
+	unique = values[1].unique;
+	fits[0].unique = again[0].unique = again[1].unique = unique;
+	behind[0].unique = behind[2].unique = unique;
+	fits[0].answered = again[0].answered = again[1].answered = false;
+	behind[0].answered = behind[2].answered = false;
+	assert_int_equal(ASK(0, fits, "epoch", "a", "c", "b"), 0);
+	value_is(1, "2");
+	value_is(2, "3");
+	value_is(3, "1");
+	assert_int_not_equal(values[1].unique, unique);
+	unique = values[1].unique;
+	assert_int_equal(ASK(0, again, "epoch", "a", "none", "c"), 0);
+	assert_false(request.fresh);
+	value_is(0, "E");
+	value_is(1, "2");
+	value_is(2, NULL);
+	value_is(3, "6");
+	assert_true(values[1].unique == unique);
+	for (i = 0; i < 3; i++) {
+		behind[3].answered = true;
+		assert_int_equal(ASK(0, behind, "epoch", "a", "b"), 0);
+		assert_false(request.fresh);
+		assert_int_equal(behind[0].ret, 0);	/* unknown */
+		assert_int_equal(behind[1].ret, 0);
+		assert_int_equal(behind[1].number, 2 + i);
+		assert_int_equal(behind[3].ret, -EEXIST);
+		value_is(1, "2");
+		assert_int_equal(values[2].bytes[0], '2' + i);
+	}
+	behind[2].unique = unique;
+	assert_int_equal(ASK(0, behind, "epoch", "a"), 0);
+	value_is(1, "8");
+	wants_uniques = false;
+}
+
 /* Between quiet writes, over a new and over a used connection. */
 static void counting(const struct kv_stage *stage)
 {
@@ -474,6 +522,7 @@ const struct kv_scenario kv_scenarios[] = {
 	{ "answers of writes", answers_of_writes, 0 },
 	{ "appending", appending, 0 },
 	{ "comparing", comparing, 0 },
+	{ "comparing unanswered", comparing_unanswered, 0 },
 	{ "counting", counting, 0 },
 	{ "counting what is no number", counting_what_is_no_number, 0 },
 	{ "counting unanswered", counting_unanswered, 1 },

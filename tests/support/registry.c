@@ -43,7 +43,6 @@ static const struct beest_log stage_log = { .level = BEEST_LOG_INFO, .write = lo
 void registry_start(void)
 {
 	memset(&registry_stage, 0, sizeof(registry_stage));
-	beest_tally_few = BEEST_TALLY_PART;
 	registry_stage.servers = "a:1";
 	registry_stage.job = "job";
 	registry_stage.timeout = 10 * BEEST_SECOND;

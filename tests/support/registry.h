@@ -14,7 +14,7 @@
 #include "lib/rendezvous/look.h"
 #include "lib/rendezvous/registry.h"
 #include "lib/rendezvous/store.h"
-#include "lib/rendezvous/tally.h"
+#include "lib/rendezvous/wait.h"
 #include "lib/rendezvous/wait.h"
 #include "tests/support/fake-kv.h"
 

@@ -3,7 +3,7 @@
  * barrier.c - all ranks pass or none does, whatever happens, and the requests that it costs
  *
  * Ranks are coroutines over the fake servers, so neither a thousand ranks nor minutes of
- * waiting take time.
+ * waiting take time.  Each gather judges the values that it receives.
  */
 #include "config.h"
 
@@ -13,25 +13,34 @@
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/barrier.h"
-#include "lib/rendezvous/entry.h"
 #include "lib/rendezvous/message.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
 #include "tests/support/unit.h"
 
 #define PASSES 5
+#define LONG (10 * BEEST_SECOND)
+/* Within so long, what ends a fence on one rank ends it on all that are there. */
+#define HEARD (2 * BEEST_FENCE_PATIENCE)
 
 #define BARRIERS 3
 static const char *const barriers[BARRIERS] = { "a", "b", "c" };
+
+/* What a rank gathers, at the beginning of its bytes. */
+struct value {
+	int32_t rank, run, passed;
+};
 
 struct rank {
 	struct beest_registry *registry;
 	struct beest_roll roll;
 	struct beest_barrier *barrier[BARRIERS];	/* by the last letter of the name */
-	int rank, size;
+	int rank, size, run;
 	const char *names;		/* of the passes, for example "aab"; in capitals: gathers */
+	size_t bytes;			/* of each value */
 	int64_t delay;			/* before the first pass */
 	int64_t dies;			/* silently, at the first look from this instant on */
+	bool cancelled;
 	bool stays;			/* after the passes, to look after its records */
 	bool polls_by_itself;		/* one look in each call */
 
@@ -39,22 +48,15 @@ struct rank {
 	int passed;
 	char error[1024];
 	int64_t came, ended;
-	/* In each pass: the looks that only poll, the parts of lists that were read, other keys. */
-	uint64_t polls[PASSES + 1], parts[PASSES + 1], keys[PASSES + 1];
+	/* In each pass: the requests that only read, and the keys of all others. */
+	uint64_t polls[PASSES + 1], keys[PASSES + 1];
 	int requests;
 };
 
 static struct rank ranks[REGISTRY_RANKS + 1];
 static struct fake_kv_server *server;
 
-/* -------------------------------------------------------- who has asked for what --- */
-
-static struct {
-	struct beest_kv *kv;
-	uint64_t keys, parts;
-	bool polls;
-	int size;
-} last;
+/* ------------------------------------------------------------------- requests --- */
 
 static struct rank *rank_of(const struct beest_kv *kv)
 {
@@ -66,47 +68,52 @@ static struct rank *rank_of(const struct beest_kv *kv)
 	return NULL;
 }
 
-static void count_last(void)
-{
-	struct rank *rank = last.kv ? rank_of(last.kv) : NULL;
-
-	if (rank && last.polls)
-		rank->polls[rank->passed]++;
-	else if (rank)
-		rank->keys[rank->passed] += fake_kv.keys - last.keys - last.parts;
-	if (rank)
-		rank->parts[rank->passed] += last.parts;
-	last.keys = fake_kv.keys;
-	last.kv = NULL;
-}
-
-/* Is it a part of a list, of which there are several? */
-static bool is_part(const char *key)
-{
-	return last.size > BEEST_TALLY_PART && strstr(key, "/barrier/") && !strstr(key, "/head");
-}
-
-/* A rank that polls writes nothing, and asks neither for parts nor for other ranks. */
 static void count_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
-	size_t i;
+	struct rank *rank = rank_of(kv);
 
-	count_last();
-	last.kv = kv;
-	last.polls = !request->write_count;
-	for (i = last.parts = 0; i < request->key_count; i++) {
-		last.parts += is_part(request->keys[i]);
-		last.polls &= !is_part(request->keys[i]) && !strstr(request->keys[i], "/rank/");
+	if (rank && request->write_count)
+		rank->keys[rank->passed] += request->write_count + request->key_count;
+	else if (rank)
+		rank->polls[rank->passed]++;
+}
+
+/* Up to two ranks are held up, each at one of its requests since the last clear(). */
+static struct hold {
+	const struct rank *rank;
+	int at, requests;
+	int64_t span;
+	int64_t rest;			/* so long in each request after it */
+} holds[2];
+
+static int64_t hold_up(const struct beest_kv *kv)
+{
+	const struct rank *rank = rank_of(kv);
+	int64_t span = 0;
+	size_t i;
+	int at;
+
+	for (i = 0; i < BEEST_COUNT(holds); i++) {
+		if (!holds[i].rank || rank != holds[i].rank)
+			continue;
+		at = holds[i].requests++;
+		span += at == holds[i].at ? holds[i].span : at > holds[i].at ? holds[i].rest : 0;
 	}
+
+	return span;
 }
 
 /* ------------------------------------------------------------------------- ranks --- */
 
-static int rank_dies(void *data)
+static int rank_interrupt(void *data)
 {
 	const struct rank *rank = data;
 
-	return rank->dies && crew_now() >= rank->dies ? beest_fail(EINTR, "killed") : 0;
+	if (rank->cancelled)
+		return beest_fail(ECANCELED, "cancelled");
+
+	/* As if it were cancelled, it does nothing more. */
+	return rank->dies && crew_now() >= rank->dies ? beest_fail(ECANCELED, "killed") : 0;
 }
 
 static struct rank *rank_make(int slot, int number, int size, const char *names)
@@ -119,13 +126,14 @@ static struct rank *rank_make(int slot, int number, int size, const char *names)
 	rank->rank = number;
 	rank->size = size;
 	rank->names = names;
-	rank->registry->interrupt = rank_dies;
+	rank->bytes = sizeof(struct value);
+	rank->registry->interrupt = rank_interrupt;
 	rank->registry->data = rank;
 	beest_roll_start(&rank->roll);
 	for (i = 0; i < BARRIERS; i++) {
 		rank->barrier[i] = beest_table_new(&beest_barrier_kind);
 		assert_non_null(rank->barrier[i]);
-		rank->barrier[i]->node.name = (char *)barriers[i];
+		rank->barrier[i]->node.name = strdup(barriers[i]);
 	}
 	return rank;
 }
@@ -138,28 +146,60 @@ static void rank_free(struct rank *rank, bool killed)
 		return;
 	(killed ? registry_kill : registry_close)(rank->registry);
 	rank->registry = NULL;
-	for (i = 0; i < BARRIERS; i++)
+	for (i = 0; i < BARRIERS; i++) {
+		free(rank->barrier[i]->node.name);
+		beest_barrier_kind.dispose(&rank->barrier[i]->node);
 		free(rank->barrier[i]);
+	}
 	beest_roll_end(&rank->roll);
+}
+
+static int rank_call(struct rank *rank, char name, const void *value, void *all)
+{
+	const struct beest_barrier_call call = {
+		.registry = rank->registry, .roll = &rank->roll,
+		.ranks = registry_ranks(rank->size), .rank = rank->rank,
+		.value = name < 'a' ? value : NULL, .size = name < 'a' ? rank->bytes : 0,
+		.all = all,
+		.limit = REGISTRY_LIMIT(rank->polls_by_itself ? HARTEBEEST_ONCE : 0),
+	};
+
+	return beest_barrier_run(rank->barrier[(name | 32) - 'a'], &call);
+}
+
+static void values_judge(const struct rank *rank, const char *all)
+{
+	struct value value;
+	int i;
+
+	for (i = 0; i < rank->size; i++) {
+		memcpy(&value, all + (size_t)i * rank->bytes, sizeof(value));
+		if (value.rank != i || value.run != rank->run || value.passed != rank->passed)
+			fail_msg("rank %d, run %d, pass %d has value %d of rank %d, run %d, pass "
+				 "%d", rank->rank, rank->run, rank->passed, i, value.rank,
+				 value.run, value.passed);
+	}
 }
 
 static void rank_pass(struct rank *rank, char name)
 {
-	const bool gathers = name < 'a';
-	const int64_t deadline = rank->polls_by_itself ? HARTEBEEST_ONCE : 0;
+	const struct value own = { rank->rank, rank->run, rank->passed };
+	char *value = calloc(1, rank->bytes + sizeof(own));
+	char *all = calloc((size_t)rank->size, rank->bytes + sizeof(own));
 
+	memcpy(value, &own, sizeof(own));
 	rank->came = crew_now();
 	do {
 		crew_pass(rank->ret ? 5 * BEEST_MS : 0);
-		rank->ret = beest_barrier_wait(rank->registry, &rank->roll,
-					       rank->barrier[name - (gathers ? 'A' : 'a')],
-					       gathers, registry_ranks(rank->size), rank->rank,
-					       REGISTRY_LIMIT(deadline));
+		rank->ret = rank_call(rank, name, value, all);
 	} while (rank->ret == -EAGAIN && crew_now() < rank->came + 30 * BEEST_SECOND);
 	snprintf(rank->error, sizeof(rank->error), "%s", rank->ret ? beest_error_text() : "");
 	rank->ended = crew_now();
-	count_last();
+	if (rank->ret == 0 && name < 'a')
+		values_judge(rank, all);
 	rank->passed += rank->ret == 0;
+	free(value);
+	free(all);
 }
 
 /* A record that a server lost is stored again only when its rank looks. */
@@ -181,10 +221,16 @@ static void rank_run(void *data)
 	crew_pass(rank->delay);
 	for (name = rank->names; *name && rank->ret == 0; name++)
 		rank_pass(rank, *name);
-	if (rank->ret == -EINTR)
+	if (rank->dies && rank->ret == -ECANCELED)
 		rank_free(rank, true);
 	if (rank->stays)
 		rank_look_after(rank);
+}
+
+static void call_and_leave(void *data)
+{
+	rank_run(data);
+	rank_free(data, false);
 }
 
 static void ranks_make(int size, const char *names)
@@ -203,14 +249,29 @@ static void ranks_free(bool killed)
 		rank_free(&ranks[i], killed);
 }
 
+/* For the next of several jobs in one test. */
+static void clear(void)
+{
+	ranks_free(true);
+	fake_kv_reset();
+	memset(holds, 0, sizeof(holds));
+}
+
+static void rank_has(const struct rank *rank, int ret, const char *text)
+{
+	if (rank->ret != ret || !strstr(rank->error, text))
+		print_error("rank %d of %d, pass %d: %d (%s)\nwanted: %d %s\n", rank->rank,
+			    rank->size, rank->passed + 1, rank->ret, rank->error, ret, text);
+	assert_int_equal(rank->ret, ret);
+	assert_non_null(strstr(rank->error, text));
+}
+
 static void all_have(int size, int passed)
 {
 	int i;
 
 	for (i = 0; i < size; i++) {
-		if (ranks[i].ret)
-			print_error("rank %d: %s\n", i, ranks[i].error);
-		assert_int_equal(ranks[i].ret, 0);
+		rank_has(&ranks[i], 0, "");
 		assert_int_equal(ranks[i].passed, passed);
 	}
 }
@@ -221,8 +282,7 @@ static int setup(void **state)
 	crew_need();
 	registry_start();
 	server = fake_kv_server("a:1");
-	memset(&last, 0, sizeof(last));
-	last.size = REGISTRY_RANKS;
+	memset(holds, 0, sizeof(holds));
 	return 0;
 }
 
@@ -237,159 +297,98 @@ static int teardown(void **state)
 
 /* -------------------------------------------------------------- what it costs --- */
 
-static size_t barrier_items;
+static size_t found, found_bytes;
 
 static void item_count(const char *key, const void *value, size_t size, void *data)
 {
 	(void)value;
-	(void)size;
-	barrier_items += strstr(key, "/barrier/") && strstr(key, (const char *)data);
+	if (!strstr(key, "/fence/") || !strstr(key, (const char *)data))
+		return;
+	found++;
+	found_bytes += size;
 }
 
 static size_t items_with(const char *text)
 {
-	barrier_items = 0;
+	found = found_bytes = 0;
 	fake_kv_visit(server, item_count, (void *)text);
-	return barrier_items;
-}
-
-static void cost_check(const struct rank *rank, int pass, uint64_t keys, uint64_t parts)
-{
-	if (rank->keys[pass] > keys || rank->parts[pass] > parts || rank->polls[pass] > 12)
-		print_error("%d ranks, rank %d, pass %d: %d keys, %d parts, %d looks in vain\n",
-			    rank->size, rank->rank, pass + 1, (int)rank->keys[pass],
-			    (int)rank->parts[pass], (int)rank->polls[pass]);
-	assert_in_range(rank->keys[pass], 0, keys);
-	assert_in_range(rank->parts[pass], 0, parts);
-	assert_in_range(rank->polls[pass], 0, 12);
+	return found;
 }
 
 /*
- * The first pass includes the first publication (4 keys more, and 3 by which the process begins),
- * has two lists, and reads the starts in each look.  Looks that only poll are counted separately.
- * A list of more than 32 ranks is in parts here, of which each rank reads its own as a sample.
+ * Each rank comes @gap after the one before.  Requests that only read: no rank has more of them in
+ * one pass, which the leader spends on all.
  */
-static void many(int size)
-{
-	const size_t parts = ((size_t)size + BEEST_TALLY_PART - 1) / BEEST_TALLY_PART;
-	const size_t list = parts + (parts > 1);
-	size_t leases = SIZE_MAX;
-	int i, pass;
+static const struct {
+	int size;
+	const char *names;
+	int64_t gap;
+	uint64_t leader, member;
+} cost[] = {
+	{ 2, "aaaab", 0, 8, 8 },
+	{ 3, "aaaab", 0, 8, 8 },
+	{ 16, "aaaab", 0, 8, 8 },
+	{ 16, "AAAAB", 0, 8, 8 },
+	{ 1024, "aaaab", 0, 100, 8 },
+	{ 1024, "AAAAB", 0, 100, 8 },
+	{ 256, "a", 100 * BEEST_US, 100, 30 },
+	{ 64, "a", 100 * BEEST_MS, 2000, 2000 },
+};
 
-	fake_kv_reset();
-	fake_kv.hook = count_hook;
-	memset(&last, 0, sizeof(last));
-	last.size = size;
-	ranks_make(size, "aaaab");
-	registry_run();
-	all_have(size, PASSES);
-	for (i = 0; i < size; i++)
-		for (pass = 0; pass < PASSES; pass++)
-			cost_check(&ranks[i], pass, (pass ? 5 : 16) + (parts == 1 ? 0 : pass ?
-				   6 : 15), parts == 1 ? 0 : pass ? 3 : parts + 5);
-	fake_kv.hook = NULL;
-	for (i = 0; i < size; i++)
-		leases = BEEST_MIN(leases, beest_lease_count(ranks[i].registry->leases, false));
-	/* Of the passes of a barrier, the last two are left. */
-	assert_int_equal(leases, 6);
-	assert_int_equal(items_with("/a/"), 2 * list);
-	assert_int_equal(items_with("/b/"), list);
-	assert_int_equal(items_with("/-/"), 2 * list);
-	ranks_free(false);
+/*
+ * Keys of the requests that write.  In a call, the leader counts all, hears what they answer, and
+ * stores and deletes chunks of 32 ranks; the first one begins the process, too.  A pass has none of
+ * that.
+ */
+static void cost_check(const struct rank *rank, size_t row, int pass)
+{
+	const uint64_t size = (uint64_t)rank->size;
+	const uint64_t polls = rank->rank ? cost[row].member : cost[row].leader;
+	const bool call = pass == 0 || pass == PASSES - 1 || cost[row].names[0] < 'a';
+	/* Once a second, each looks whether its records are there, and the leader reads all. */
+	const uint64_t looks = (uint64_t)(cost[row].gap * rank->size * 3 / 2 / BEEST_SECOND);
+	uint64_t keys = call ? 24 + 2 * looks : 5;
+
+	if (call && rank->rank == 0)
+		keys += (2 + looks) * size + size / 16;
+
+	if (rank->keys[pass] > keys || rank->polls[pass] > polls)
+		fail_msg("row %zu, rank %d, pass %d: %d keys, not %d, and %d polls", row,
+			 rank->rank, pass + 1, (int)rank->keys[pass], (int)keys,
+			 (int)rank->polls[pass]);
+}
+
+/* A record of each rank for each name, the first of them the leader's; chunks have been deleted. */
+static void items_check(size_t row)
+{
+	const size_t names = strlen(cost[row].names) > 1 ? 2 : 1;
+
+	assert_int_equal(items_with(""), names * (size_t)cost[row].size);
 }
 
 static void costs(void **state)
 {
-	(void)state;
-	many(2);
-	many(3);
-	many(16);
-	many(1024);
-}
-
-/* Each rank comes @gap after the one before; requests are counted. */
-static void come_in_turn(int size, int64_t gap)
-{
-	int i;
-
-	memset(&last, 0, sizeof(last));
-	last.size = size;
-	fake_kv.hook = count_hook;
-	ranks_make(size, "a");
-	for (i = 0; i < size; i++)
-		ranks[i].delay = i * gap;
-	registry_run();
-	all_have(size, 1);
-	fake_kv.hook = NULL;
-}
-
-/* The first ranks look again at about the time when the last one arrives. */
-static void many_in_turn(void **state)
-{
-	uint64_t polls = 0;
-	int i;
+	size_t row;
+	int i, pass, passes;
 
 	(void)state;
-	come_in_turn(256, 100 * BEEST_US);
-	for (i = 0; i < 16; i++)
-		polls += ranks[i].polls[0];
-	assert_in_range(polls, 16, 16 * 6);
-}
-
-/* While ranks come slowly, those that wait soon read little besides the head. */
-static void a_slow_start(void **state)
-{
-	int i;
-
-	(void)state;
-	come_in_turn(64, 100 * BEEST_MS);
-	for (i = 0; i < 64; i++)
-		assert_in_range(ranks[i].parts[0], 3, 100);
-}
-
-static bool held;
-
-static void pass_and_leave(void *data)
-{
-	struct rank *rank = data;
-
-	rank_pass(rank, 'a');
-	crew_pass(rank->delay);
-	rank_pass(rank, 'a');
-	rank_free(rank, false);
-}
-
-/* Holds up a rank that has read the list and asks whether rank 19 still lives. */
-static void asking_hook(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	size_t i;
-
-	for (i = 0; i < request->key_count && !held; i++) {
-		if (rank_of(kv) == &ranks[19] || !strstr(request->keys[i], "/rank/19"))
-			continue;
-		held = true;
-		crew_pass(4 * BEEST_SECOND);
+	for (row = 0; row < BEEST_COUNT(cost); row++) {
+		fake_kv.hook = count_hook;
+		ranks_make(cost[row].size, cost[row].names);
+		for (i = 0; i < cost[row].size; i++)
+			ranks[i].delay = i * cost[row].gap;
+		registry_run();
+		passes = (int)strlen(cost[row].names);
+		all_have(cost[row].size, passes);
+		for (i = 0; i < cost[row].size; i++)
+			for (pass = 0; pass < passes; pass++)
+				cost_check(&ranks[i], row, pass);
+		items_check(row);
+		clear();
 	}
 }
 
-/* Meanwhile rank 19 came, so that all passed, and left like all others. */
-static void a_rank_that_left_has_passed(void **state)
-{
-	int i;
-
-	(void)state;
-	held = false;
-	fake_kv.hook = asking_hook;
-	for (i = 0; i < 20; i++)
-		crew_start(pass_and_leave, rank_make(i, i, 20, "aa"));
-	ranks[19].delay = 4 * BEEST_SECOND;
-	registry_run();
-	all_have(20, 2);
-	fake_kv.hook = NULL;
-	assert_true(held);
-}
-
-/* --------------------------------------------------------------- former runs --- */
+/* -------------------------------------------------------------------- former runs --- */
 
 static void nobody_passes_before_the_last_one(int size, const char *names)
 {
@@ -409,120 +408,264 @@ static void leftovers_of_a_complete_run(void **state)
 
 	(void)state;
 	for (run = 0; run < 4; run++) {
-		nobody_passes_before_the_last_one(3, run & 1 ? "a" : "aab");
+		nobody_passes_before_the_last_one(3, run & 1 ? "A" : "aab");
 		ranks_free(run < 2);
 	}
 }
 
 static void leftovers_of_an_incomplete_run(void **state)
 {
-	int come;
+	int i, come;
 
 	(void)state;
-	registry_stage.timeout = 2 * BEEST_SECOND;
-	for (come = 1; come < 4; come++) {
+	for (come = 0; come < 7; come++) {
+		registry_stage.timeout = 2 * BEEST_SECOND;
 		ranks_make(4, "a");
-		ranks[0].names = "";
-		ranks[1].names = come > 2 ? "a" : "";
-		ranks[2].names = come > 1 ? "a" : "";
+		for (i = 0; i < 3; i++)
+			ranks[i].names = come >> i & 1 ? "a" : "";
 		registry_run();
-		assert_int_equal(ranks[3].ret, -ETIMEDOUT);
-		assert_non_null(strstr(ranks[3].error, "barrier 'a', pass 1: "));
-		assert_non_null(strstr(ranks[3].error, "rank 0 "));
-		assert_non_null(strstr(ranks[3].error, "after 2 s: "));
+		rank_has(&ranks[3], -ETIMEDOUT, "barrier 'a', pass 1: after 2 s: ");
+		rank_has(&ranks[3], -ETIMEDOUT, come & 1 ? come & 2 ? "rank 2 " : come & 4 ?
+			 "rank 1 " : "ranks 1-2 " : "rank 0 ");
 		ranks_free(true);
-		registry_stage.timeout = 10 * BEEST_SECOND;
+		registry_stage.timeout = LONG;
 		nobody_passes_before_the_last_one(4, "ab");
 		ranks_free(true);
-		registry_stage.timeout = 2 * BEEST_SECOND;
 	}
 }
 
-/* A rank that comes long after others found different settings can only suspect a mismatch. */
-static void leftovers_have_other_settings(void **state)
+/*
+ * Ranks open, gather and leave again and again under one job id, also while one of them is held up
+ * at any of its requests: no value is that of another run.
+ */
+#define ROUNDS 4
+
+static int rounds_begun[ROUNDS];
+static const char *rounds_call;
+static bool rounds_killed;
+
+static void rounds_run(void *data)
 {
-	(void)state;
-	registry_stage.timeout = 3 * BEEST_SECOND;
-	ranks_make(3, "a");
-	ranks[0].names = ranks[2].names = "";
-	registry_run();
-	assert_int_equal(ranks[1].ret, -ETIMEDOUT);
-	ranks_free(true);
-	ranks_make(2, "a");
-	ranks[1].names = "";
-	registry_run();
-	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(ranks[0].error, "after 3 s: 1 of 2 ranks has not arrived: rank 1 "));
-	assert_non_null(strstr(ranks[0].error, "; rank 1 on "));
-	assert_non_null(strstr(ranks[0].error, " (3 ranks) had another set of participants"));
-	assert_non_null(strstr(ranks[0].error, "; server a:1 answers; "));
+	struct rank *rank = data;
+	const int number = (int)(rank - ranks), size = rank->size;
+	int round;
+
+	for (round = 0; round < ROUNDS; round++) {
+		rank_free(rank, rounds_killed);
+		rank_make(number, number, size, rounds_call)->run = round;
+		rounds_begun[round]++;
+		rank_run(rank);
+		if (rank->ret || rounds_begun[round] != size)
+			print_error("rank %d held up at request %d; rank %d, round %d: %s\n",
+				    (int)(holds[0].rank - ranks), holds[0].at, number, round,
+				    rank->error);
+		assert_int_equal(rank->ret, 0);
+		assert_int_equal(rounds_begun[round], size);
+	}
 }
 
-/* A rank that took part in the roll call is known, so it is not reported as "never seen". */
-static void one_stays_away(void **state)
+static void rounds_once(int size, const struct hold *hold)
 {
-	(void)state;
-	registry_stage.timeout = 3 * BEEST_SECOND;
-	ranks_make(3, "ab");
-	ranks[2].names = "ac";
+	int i;
+
+	clear();
+	memset(rounds_begun, 0, sizeof(rounds_begun));
+	holds[0] = *hold;
+	fake_kv.hold = hold_up;
+	for (i = 0; i < size; i++) {
+		ranks[i].size = size;
+		crew_start(rounds_run, &ranks[i]);
+	}
 	registry_run();
-	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(ranks[0].error, "barrier 'b', pass 1: after 3 s: 1 of 3 ranks has "
-			       "not arrived: rank 2 (not there; it began as rank 2 on "));
-	assert_non_null(strstr(ranks[0].error, ", which last waited for barrier 'c'); key "
-			       "hb1/job/barrier/"));
-	assert_non_null(strstr(ranks[0].error, "/b/1/0; server a:1 answers"));
-	ranks_free(true);
+	ranks_free(false);
 }
+
+static const struct {
+	int size, held;
+	const char *names;
+	int64_t span;
+	bool killed;
+} rounds[] = {
+	{ 3, 2, "a", 60 * BEEST_MS, false },
+	{ 3, 2, "A", BEEST_SECOND, false },
+	{ 3, 2, "a", 5 * BEEST_SECOND, true },
+	{ 3, 0, "A", 60 * BEEST_MS, false },
+	{ 3, 0, "Aa", 5 * BEEST_SECOND, true },
+	{ 40, 39, "A", 100 * BEEST_MS, false },
+	{ 40, 39, "aA", 5 * BEEST_SECOND, false },
+	{ 40, 0, "A", 5 * BEEST_SECOND, false },
+};
+
+static void contexts_that_begin_again(void **state)
+{
+	struct hold hold;
+	size_t row;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(rounds); row++) {
+		rounds_call = rounds[row].names;
+		rounds_killed = rounds[row].killed;
+		hold = (struct hold){ &ranks[rounds[row].held], .span = rounds[row].span };
+		do {
+			rounds_once(rounds[row].size, &hold);
+			hold.at += unit_stride(5);
+		} while (hold.at <= holds[0].requests);
+		assert_in_range(hold.at, 3 * ROUNDS, 400);
+	}
+}
+
+/* -------------------------------------------------------------- nothing grows --- */
+
+/* Runs under one job id.  Of each, @missing ranks from the last on do not come. */
+static const struct {
+	int size, missing, runs;
+	const char *names;
+	size_t bytes;
+	bool secrets;			/* each run has its own */
+	bool killed;
+} growth[] = {
+	{ 4, 1, 300, "a", 0, false, true },
+	{ 4, 0, 300, "aAb", 0, false, true },
+	{ 4, 0, 300, "aAb", 1024, true, false },
+	{ 40, 1, 30, "A", 1659, false, true },
+	{ 40, 0, 30, "A", 1659, false, true },
+	{ 40, 0, 30, "A", 1659, true, false },
+};
+
+static void grows_not(size_t row, int run)
+{
+	const size_t names = strlen(growth[row].names) > 1 ? 2 : 1;
+
+	if (items_with("") > names * (size_t)growth[row].size)
+		fail_msg("row %zu, run %d: %zu items of %zu bytes", row, run, found, found_bytes);
+}
+
+static void nothing_grows(void **state)
+{
+	char secret[32];
+	size_t row;
+	int run, i;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(growth); row++) {
+		for (run = 0; run < growth[row].runs; run++) {
+			snprintf(secret, sizeof(secret), "the secret of run %d", run);
+			registry_stage.secret = growth[row].secrets ? secret : NULL;
+			registry_stage.timeout = growth[row].missing ? BEEST_SECOND : LONG;
+			ranks_make(growth[row].size, growth[row].names);
+			for (i = 0; i < growth[row].size; i++) {
+				ranks[i].run = run;
+				ranks[i].bytes += growth[row].bytes;
+				if (i >= growth[row].size - growth[row].missing)
+					ranks[i].names = "";
+			}
+			registry_run();
+			if (!growth[row].missing)
+				all_have(growth[row].size, (int)strlen(growth[row].names));
+			ranks_free(growth[row].killed);
+			grows_not(row, run);
+		}
+		registry_stage.timeout = LONG;
+		nobody_passes_before_the_last_one(growth[row].size, growth[row].names);
+		registry_stage.secret = NULL;
+		clear();
+	}
+}
+
+/* ---------------------------------------------------------------- who is missing --- */
 
 static void wait_elsewhere(void *data)
 {
 	beest_message_wait(data, "m", NULL, 0, NULL, REGISTRY_LIMIT(0));
 }
 
-/* It has not even come to the roll call, but is no stranger. */
-static void one_waits_for_a_message(void **state)
-{
-	(void)state;
-	registry_stage.timeout = 3 * BEEST_SECOND;
-	ranks_make(3, "a");
-	ranks[1].names = ranks[2].names = "";
-	crew_start(wait_elsewhere, registry_make(2, 3));
-	registry_run();
-	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(ranks[0].error, ": rank 1 (never seen), rank 2 (not there; it began "
-			       "as rank 2 on "));
-	assert_non_null(strstr(ranks[0].error, ", which last waited for message 'm'); key "
-			       "hb1/job/barrier/-/-/0; server a:1 answers; HARTEBEEST_JOB "));
-	ranks_free(true);
-	ranks_make(2, "a");
-	ranks[1].names = "";
-	crew_start(wait_elsewhere, registry_make(1, 2));
-	registry_run();
-	assert_null(strstr(ranks[0].error, "HARTEBEEST_JOB"));
-	ranks_free(true);
-}
-
 static void empty_later(void *data)
 {
+	(void)data;
 	crew_pass(BEEST_SECOND);
-	fake_kv_flush(data);
+	fake_kv_flush(server);
 }
 
-/* Rank 2 may have come, too, before the server lost its record. */
-static void one_that_may_have_been_here(void **state)
+/*
+ * Ranks whose names are @names; from @first to @last, @others; those wait for a message if @others
+ * is "m".  Of rank @says, the sentence of the last pass has all of @what.
+ */
+static const struct {
+	int size, first, last;
+	const char *names, *others;
+	bool flush;
+	int says;
+	const char *what[6];
+} missing[] = {
+	{ 3, 2, 2, "ab", "ac", false, 0, {
+		"barrier 'b', pass 1: after 3 s: 1 of 3 ranks has not arrived: rank 2 (it began as "
+		"rank 2 on ", ", which last waited for barrier 'c'); key hb1/job/fence/b/",
+		"; server a:1 answers" } },
+	{ 3, 2, 2, "ab", "ac", false, 1, {
+		"1 of 3 ranks has not arrived: rank 2 (it began as rank 2 on " } },
+	{ 3, 0, 0, "ab", "ac", false, 1, {
+		"1 of 3 ranks has not arrived: rank 0 (it began as rank 0 on ",
+		", which last waited for barrier 'c')" } },
+	{ 3, 2, 2, "a", "b", false, 2, {
+		"barrier 'b', pass 1: after 3 s: 1 of 3 ranks has not arrived: rank 0 " } },
+	{ 3, 1, 2, "a", "", false, 0, {
+		"2 of 3 ranks have not arrived: ranks 1-2 (never seen); key hb1/job/fence/a/lead; "
+		"server a:1 answers; HARTEBEEST_JOB " } },
+	{ 2, 1, 1, "a", "m", false, 0, {
+		": rank 1 (it began as rank 1 on ", ", which last waited for message 'm'); key "
+		"hb1/job/fence/a/lead; server a:1 answers" } },
+	{ 3, 2, 2, "ab", "a", true, 0, {
+		"1 of 3 ranks has not arrived: rank 2 ", "; server a:1 answers; meanwhile it lost "
+		"its contents; others store theirs again in their next call, so a missing one may "
+		"have been here" } },
+	{ 40, 16, 23, "a", "", false, 0, {
+		"8 of 40 ranks have not arrived: ranks 16-23 (never seen); key " } },
+	{ 40, 16, 23, "a", "", false, 39, {
+		"8 of 40 ranks have not arrived: ranks 16-23 (never seen); key " } },
+	{ 40, 16, 23, "a", "m", false, 39, {
+		"8 of 40 ranks have not arrived: ranks 16-23 on ", " (they have begun); key " } },
+	{ 200, 64, 127, "ab", "a", false, 199, {
+		"barrier 'b', pass 1: after 3 s: 64 of 200 ranks have not arrived: ranks 64-127 on "
+		} },
+	{ 5, 1, 4, "A", "m", false, 0, {
+		"gather 'a', pass 1: after 3 s: 4 of 5 ranks have not arrived: ranks 1-4 on " } },
+};
+
+static void says(size_t row, const struct rank *rank)
 {
+	size_t i;
+
+	for (i = 0; missing[row].what[i]; i++)
+		if (!strstr(rank->error, missing[row].what[i]))
+			fail_msg("row %zu: %s\nhas not: %s", row, rank->error,
+				 missing[row].what[i]);
+	assert_int_equal(rank->ret, -ETIMEDOUT);
+}
+
+static void those_missing_are_named(void **state)
+{
+	size_t row;
+	int i;
+
 	(void)state;
 	registry_stage.timeout = 3 * BEEST_SECOND;
-	ranks_make(3, "ab");
-	ranks[2].names = "a";
-	crew_start(empty_later, server);
-	registry_run();
-	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(ranks[0].error, "; server a:1 answers; meanwhile it lost its "
-			       "contents; others store theirs again in their next call, so a "
-			       "missing one may have been here"));
-	ranks_free(true);
+	for (row = 0; row < BEEST_COUNT(missing); row++) {
+		ranks_make(missing[row].size, missing[row].names);
+		for (i = missing[row].first; i <= missing[row].last; i++) {
+			ranks[i].names = missing[row].others;
+			if (strcmp(missing[row].others, "m") != 0)
+				continue;
+			ranks[i].names = "";
+			crew_start(wait_elsewhere, ranks[i].registry);
+		}
+		if (missing[row].flush)
+			crew_start(empty_later, NULL);
+		registry_run();
+		says(row, &ranks[missing[row].says]);
+		if (strcmp(missing[row].others, "m") == 0 && missing[row].size == 2)
+			assert_null(strstr(ranks[0].error, "HARTEBEEST_JOB"));
+		clear();
+	}
 }
 
 /* Ranks that come one by one among leftovers know each other, and name only the others. */
@@ -533,7 +676,7 @@ static void leftovers_are_missing(void **state)
 
 	(void)state;
 	for (delay = 0; delay < 3800 * BEEST_MS; delay += 40 * BEEST_MS) {
-		registry_stage.timeout = 10 * BEEST_SECOND;
+		registry_stage.timeout = LONG;
 		ranks_make(4, "a");
 		registry_run();
 		all_have(4, 1);
@@ -543,445 +686,520 @@ static void leftovers_are_missing(void **state)
 		ranks[2].names = ranks[3].names = "";
 		ranks[1].delay = delay;
 		registry_run();
-		for (i = 0; i < 2; i++) {
-			if (!strstr(ranks[i].error, "2 of 4 ranks have not arrived: rank 2 "))
-				print_error("%d ms later: %s\n", (int)(delay / BEEST_MS),
-					    ranks[i].error);
-			assert_int_equal(ranks[i].ret, -ETIMEDOUT);
-			assert_non_null(strstr(ranks[i].error,
-					       "after 4 s: 2 of 4 ranks have not arrived: rank "));
-		}
+		/* Rank 0 has given up long before rank 1 does. */
+		for (i = 0; i < 2; i++)
+			rank_has(&ranks[i], -ETIMEDOUT, i && delay > 2 * BEEST_SECOND ?
+				 "-3" :
+				 "after 4 s: 2 of 4 ranks have not arrived: ranks 2-3 ");
 		ranks_free(true);
 	}
 }
 
-/* Rank 2 is held up twice in the pass after @passed: at its request @at, and for long after it. */
-static struct {
-	int passed, at, requests;
-	int64_t late;
-} stuck;
-
-static int64_t hold_rank_2(const struct beest_kv *kv)
+/* A rank that comes later than records live finds those of the others: they are looked after. */
+static void later_than_records_live(void **state)
 {
-	if (rank_of(kv) != &ranks[2] || ranks[2].passed != stuck.passed)
-		return 0;
-	stuck.requests++;
+	static const char *const names[] = { "a", "A", "aA", "Aa" };
+	size_t row;
+	int late;
 
-	return stuck.requests > stuck.at ? 20 * BEEST_SECOND :
-	       stuck.requests == stuck.at ? stuck.late : 0;
+	(void)state;
+	registry_stage.ttl = 2 * BEEST_SECOND;
+	for (row = 0; row < BEEST_COUNT(names); row++)
+		for (late = 0; late < 3; late++) {
+			ranks_make(3, names[row]);
+			ranks[late].delay = 7 * BEEST_SECOND;
+			registry_run();
+			all_have(3, (int)strlen(names[row]));
+			clear();
+		}
+}
+
+/* ------------------------------------------------------------ the end of a limit --- */
+
+/* Ranks whose limit ended continue the same pass. */
+static void go_on(int size, int passes)
+{
+	int i;
+
+	fake_kv.hold = NULL;
+	registry_stage.timeout = LONG;
+	for (i = 0; i < size; i++) {
+		if (ranks[i].passed == passes)
+			continue;
+		ranks[i].names += ranks[i].passed;
+		ranks[i].ret = 0;
+		ranks[i].delay = 0;
+		crew_start(rank_run, &ranks[i]);
+	}
+	registry_run();
+	all_have(size, passes);
 }
 
 /* True: it has passed at the end of its limit. */
 static bool passed_at_last(const struct rank *rank)
 {
-	const char *error = rank->error;
-
 	if (rank->ret == 0)
-		return rank->ended - rank->came >= 2800 * BEEST_MS;
-	if (!strstr(error, ": after 3 s: 1 of 3 ranks has not arrived: rank 2 (last seen as "))
-		fail_msg("rank %d, pass %d: %s", rank->rank, stuck.passed + 1, error);
+		return rank->ended - rank->came >= 2700 * BEEST_MS;
+	assert_int_equal(rank->ret, -ETIMEDOUT);
+	if (!strstr(rank->error, ": after 3 s: 1 of 3 ranks has not arrived: rank ") &&
+	    !strstr(rank->error, ": after 3 s: all ranks have arrived in the meantime, but ") &&
+	    rank != holds[0].rank)
+		fail_msg("held up at %d: rank %d: %s", holds[0].at, rank->rank, rank->error);
 
 	return false;
 }
 
-/*
- * The last rank appends its entry just before the limit of others, and is held up after that.
- * Those who see the entry pass; in a roll call, they name the rank that has yet to answer.
- */
-static void the_last_one_is_held_up(void **state)
+/* One rank is held up until just before the limit of all, and again soon after that. */
+static void one_is_held_up_until_the_end(void **state)
 {
-	int at_last[2] = { 0, 0 }, named = 0;
-	size_t i;
+	static const char *const names[] = { "a", "A", "aa", "aA" };
+	int at_last = 0, timed_out = 0, i, which;
+	size_t row;
+	int64_t span;
 
 	(void)state;
-	registry_stage.timeout = 3 * BEEST_SECOND;
-	for (stuck.passed = 0; stuck.passed < 2; stuck.passed++)
-		for (stuck.at = 1; stuck.at <= 6; stuck.at++)
-			for (stuck.late = 2800 * BEEST_MS; stuck.late < 3 * BEEST_SECOND;
-			     stuck.late += 10 * BEEST_MS) {
-				fake_kv_reset();
-				ranks_make(3, stuck.passed ? "aa" : "a");
-				stuck.requests = 0;
-				fake_kv.hold = hold_rank_2;
+	for (row = 0; row < BEEST_COUNT(names); row++)
+		for (which = 0; which < 12; which++)
+			for (span = 2800 * BEEST_MS; span < 3 * BEEST_SECOND;
+			     span += 10 * BEEST_MS * unit_stride(2)) {
+				clear();
+				registry_stage.timeout = 3 * BEEST_SECOND;
+				ranks_make(3, names[row]);
+				holds[0] = (struct hold){ &ranks[which % 2 * 2], which / 2, 0, span,
+							  2 * BEEST_SECOND };
+				fake_kv.hold = hold_up;
 				registry_run();
-				for (i = 0; i < 2; i++) {
-					at_last[stuck.passed] += passed_at_last(&ranks[i]);
-					named += strstr(ranks[i].error, ", which has not answered "
-							"since); key ") != NULL;
+				for (i = 0; i < 3; i++) {
+					at_last += passed_at_last(&ranks[i]);
+					timed_out += ranks[i].ret != 0;
 				}
-				ranks_free(true);
+				go_on(3, (int)strlen(names[row]));
 			}
-	assert_true(at_last[0] > 0);
-	assert_true(at_last[1] > 0);
-	assert_true(named > 0);
+	assert_true(at_last > 0);
+	assert_true(timed_out > 0);
 }
 
-/* ---------------------------------------------------------------- damaged lists --- */
-
-#define FIRST_LIST "hb1/job/barrier/-/-/0"
-
-static uint8_t list[65536];
-static size_t list_size;
-
-static void list_take(const char *key)
+/* One call is cancelled, or ends with its limit, and goes on in the next. */
+static void gives_up(void *data)
 {
-	const void *value = fake_kv_get(server, key, &list_size);
+	struct rank *rank = data;
 
-	assert_non_null(value);
-	assert_true(list_size <= sizeof(list));
-	memcpy(list, value, list_size);
+	crew_pass(rank->delay);
+	rank->cancelled = rank->delay > 0;
+	rank_pass(rank, 'a');
+	rank_has(rank, rank->cancelled ? -ECANCELED : -ETIMEDOUT, "");
+	rank->cancelled = false;
+	/* What goes on is a barrier: no gather. */
+	if (rank->ret == -ETIMEDOUT) {
+		rank_pass(rank, 'A');
+		rank_has(rank, -EINVAL, "the last call for 'a' has not ended: this one has to "
+			 "continue it, with the same value");
+	}
+	rank_pass(rank, 'b');
+	rank_pass(rank, 'a');
 }
 
-/* Has the first rank of a list with @size ranks leave an entry there, and end. */
-static void leave_an_entry(int size)
+static void a_call_that_is_given_up_goes_on(void **state)
 {
-	registry_stage.timeout = BEEST_SECOND;
-	ranks_make(size, "");
-	ranks[0].names = "a";
-	registry_run();
-	assert_int_equal(ranks[0].ret, -ETIMEDOUT);
-	list_take(FIRST_LIST);
-	ranks_free(true);
-	fake_kv_reset();
-	registry_stage.timeout = 10 * BEEST_SECOND;
+	int who, cancels;
+
+	(void)state;
+	for (who = 0; who < 2; who++)
+		for (cancels = 0; cancels < 2; cancels++) {
+			registry_stage.timeout = 2 * BEEST_SECOND;
+			crew_start(gives_up, rank_make(who, who, 2, ""));
+			crew_start(rank_run, rank_make(1 - who, 1 - who, 2, "ba"));
+			ranks[who].delay = cancels;
+			ranks[1 - who].delay = cancels ? BEEST_SECOND : 3 * BEEST_SECOND;
+			registry_run();
+			all_have(2, 2);
+			clear();
+		}
 }
 
-/* All but the last rank have come when @change is called.  They pass soon after the last. */
-static void changed_meanwhile(int size, void (*change)(void *))
-{
-	int i;
+/* -------------------------------------------------------------- records that change --- */
 
-	ranks_make(size, "aab");
-	ranks[size - 1].delay = 3 * BEEST_SECOND;
-	crew_start(change, server);
-	registry_run();
-	all_have(size, 3);
-	for (i = 0; i < size; i++)
-		assert_in_range(ranks[i].ended - ranks[size - 1].came, 0, 2 * BEEST_SECOND);
-	ranks_free(true);
-	fake_kv_reset();
-}
+static char spoilt[BEEST_KEY_MAX + 1];
+static struct spoil {
+	int at;				/* the request before which it happens */
+	const char *which;		/* end of the key; "": a chunk */
+	enum { EVICT, FORMER, FLIP, CUT, EMPTY, WAYS } way;
+} spoil;
 
-static void each_size(void (*test)(int size))
-{
-	static const int sizes[] = { 2, 32, 33, 40, 70 };
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(sizes); i++)
-		test(sizes[i]);
-}
-
-static void append_again(void *data)
-{
-	static uint8_t longer[2 * sizeof(list)];
-	const void *value;
+/* The record of the first run, which comes late. */
+static struct {
+	uint8_t bytes[65536];
 	size_t size;
+} former;
 
-	crew_pass(BEEST_SECOND);
-	value = fake_kv_get(data, FIRST_LIST, &size);
-	assert_non_null(value);
-	memcpy(longer, value, size);
-	memcpy(longer + size, list, list_size);
-	fake_kv_put(data, FIRST_LIST, longer, size + list_size, 0);
+static bool is_chosen(const char *key)
+{
+	const char *last = strrchr(key, '/');
+
+	if (!strstr(key, "/fence/"))
+		return false;
+
+	return spoil.which[0] ? strstr(key, spoil.which) != NULL : strlen(last) == 17;
 }
 
-static void append_late(int size)
+static void choose_visit(const char *key, const void *value, size_t size, void *data)
 {
-	leave_an_entry(size);
-	changed_meanwhile(size, append_again);
-}
-
-/* What a killed process has sent arrives behind the entry of its heir, which says its own again. */
-static void a_late_entry_of_the_dead(void **state)
-{
-	(void)state;
-	each_size(append_late);
-}
-
-/* One byte in each 40: no entry is left. */
-static void damage(void *data)
-{
-	size_t i;
-
-	crew_pass(BEEST_SECOND);
-	list_take(FIRST_LIST);
-	for (i = 20; i < list_size; i += 40)
-		list[i] ^= 0x10;
-	fake_kv_put(data, FIRST_LIST, list, list_size, 0);
-}
-
-static void cut(void *data)
-{
-	crew_pass(BEEST_SECOND);
-	list_take(FIRST_LIST);
-	fake_kv_put(data, FIRST_LIST, list, list_size / 3, 0);
-}
-
-static void damage_list(int size)
-{
-	changed_meanwhile(size, damage);
-	changed_meanwhile(size, cut);
-}
-
-static void damaged_entries(void **state)
-{
-	(void)state;
-	each_size(damage_list);
-}
-
-static char evicted[BEEST_KEY_MAX + 1];
-static int evict_at, evict_number;
-
-static void number_visit(const char *key, const void *value, size_t size, void *data)
-{
-	int *left = data;
-
 	(void)value;
 	(void)size;
-	if (strstr(key, "/barrier/") && (*left)-- == 0)
-		strcpy(evicted, key);
+	(void)data;
+	if (is_chosen(key))
+		strcpy(spoilt, key);
 }
 
-static void evict_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+static bool spoil_find(void)
 {
-	int left = evict_number;
+	spoilt[0] = '\0';
+	fake_kv_visit(server, choose_visit, NULL);
 
+	return spoilt[0];
+}
+
+static void spoil_now(void)
+{
+	uint8_t bytes[65536];
+	const void *value;
+	size_t size, i;
+
+	if (!spoil_find())
+		return;
+	value = fake_kv_get(server, spoilt, &size);
+	assert_in_range(size, 1, sizeof(bytes));
+	memcpy(bytes, value, size);
+	for (i = 20; i < size; i += 40)
+		bytes[i] ^= 0x10;
+	if (spoil.way == EVICT)
+		fake_kv_evict(server, spoilt);
+	else if (spoil.way == FLIP)
+		fake_kv_put(server, spoilt, bytes, size, 600);
+	else if (spoil.way == FORMER)
+		fake_kv_put(server, spoilt, former.bytes, former.size, 600);
+	else
+		fake_kv_put(server, spoilt, value, spoil.way == CUT ? size / 3 : 0, 600);
+}
+
+static void spoil_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
 	(void)kv;
 	(void)request;
-	if (!evict_at || --evict_at)
-		return;
-	evicted[0] = '\0';
-	fake_kv_visit(server, number_visit, &left);
-	if (evicted[0])
-		fake_kv_evict(server, evicted);
+	if (spoil.at && --spoil.at == 0)
+		spoil_now();
 }
 
-/* Evicts the list of that @number at each @step-th request. */
-static void evict_each(int size, int number, int step)
+/* What the ranks of an incomplete run have stored, of which the first record counts. */
+static void former_make(int size, const char *names)
+{
+	const void *value;
+	int i;
+
+	registry_stage.timeout = BEEST_SECOND;
+	ranks_make(size, "");
+	for (i = 0; i < size - 1; i++)
+		ranks[i].names = names;
+	registry_run();
+	assert_true(spoil_find());
+	value = fake_kv_get(server, spoilt, &former.size);
+	assert_true(former.size <= sizeof(former.bytes));
+	memcpy(former.bytes, value, former.size);
+	registry_stage.timeout = LONG;
+}
+
+/* At each @step-th request of a run.  Ranks that stay look after their records. */
+static void spoil_each(int size, const char *names, int step)
 {
 	int i, n;
 
+	if (spoil.way == FORMER)
+		former_make(size, names);
 	for (n = 1; ; n += step) {
-		fake_kv_reset();
-		evict_at = n;
-		evict_number = number;
-		fake_kv.hook = evict_hook;
-		ranks_make(size, "aab");
+		clear();
+		spoil.at = n;
+		fake_kv.hook = spoil_hook;
+		ranks_make(size, names);
 		for (i = 0; i < size; i++)
 			ranks[i].stays = true;
 		registry_run();
-		if (evict_at)
+		if (spoil.at)
 			break;
-		all_have(size, 3);
-		ranks_free(true);
+		for (i = 0; i < size; i++)
+			if (ranks[i].ret)
+				print_error("way %d of %s at %d\n", spoil.way, spoil.which, n);
+		all_have(size, (int)strlen(names));
 	}
-	fake_kv.hook = NULL;
 	assert_in_range(n, 3 * size, 1000 * size);
-	ranks_free(true);
+	clear();
 }
 
-/* Heads, parts of roll calls and of passes. */
-static void evicted_lists(void **state)
+static const struct {
+	int size;
+	const char *names;
+	const char *which;
+	int step;
+	bool former;			/* also a late record of the dead */
+} spoilers[] = {
+	{ 4, "aab", "/a/lead", 1, false },
+	{ 4, "aAb", "/a/1", 1, true },
+	{ 4, "AAb", "/a/3", 1, false },
+	{ 40, "aab", "/a/lead", 41, false },
+	{ 40, "AAb", "/a/1", 41, true },
+	{ 40, "AAb", "", 41, false },
+};
+
+/* A record that is lost at any time, or that a dead process has sent, which comes late. */
+static void records_that_are_lost(void **state)
 {
-	int number;
+	size_t row;
+	int way;
 
 	(void)state;
-	for (number = 0; number < 3; number++)
-		evict_each(4, number, 1);
-	for (number = 0; number < 7; number += unit_stride(5))
-		evict_each(40, number, 41);
+	for (row = 0; row < BEEST_COUNT(spoilers); row++)
+		for (way = EVICT; way <= (spoilers[row].former ? FORMER : EVICT); way++) {
+			spoil.which = spoilers[row].which;
+			spoil.way = way;
+			spoil_each(spoilers[row].size, spoilers[row].names,
+				   spoilers[row].step * unit_stride(3));
+		}
 }
 
-/* The entry of rank 7 is the last of its part.  It dies before it can name the part. */
-static void complete_and_die(void *data)
+static void spoil_later(void *data)
 {
-	struct rank *rank = data;
-	const char *name;
-
-	for (name = rank->names; name[1]; name++)
-		rank_pass(rank, *name);
+	(void)data;
 	crew_pass(BEEST_SECOND);
-	rank->dies = crew_now() + 1;
-	rank_pass(rank, *name);
-	assert_int_equal(rank->ret, -EINTR);
-	crew_pass(rank->delay);
-	rank_free(rank, true);
-	if (rank->delay)
-		rank_run(rank_make(7, 7, rank->size, name));
+	spoil_now();
+	assert_true(spoilt[0]);
 }
 
-static void a_part_that_is_not_named(void **state)
+/* Damaged while all but the last rank wait: they pass soon after it. */
+static void records_that_are_damaged(void **state)
 {
-	int i;
+	static const char *const names[] = { "/a/lead", "/a/1" };
+	size_t row;
+	int way, i;
 
 	(void)state;
-	for (i = 0; i < 40; i++)
-		crew_start(i == 7 ? complete_and_die : rank_run, rank_make(i, i, 40, "aa"));
-	registry_run();
-	for (i = 0; i < 40; i++) {
-		assert_int_equal(ranks[i].passed, i == 7 ? 1 : 2);
-		assert_in_range(ranks[i].ended - ranks[i].came, 0, 2 * BEEST_SECOND);
-	}
-}
+	for (row = 0; row < 4 * BEEST_COUNT(names); row++)
+		for (way = FLIP; way < WAYS; way++) {
+			const int size = row & 2 ? 40 : 3;
 
-/* The same in the roll call: all pass with the heir. */
-static void a_part_of_the_roll_call_that_is_not_named(void **state)
-{
-	int i, which;
-
-	(void)state;
-	for (which = 0; which < 3; which++) {
-		fake_kv_reset();
-		for (i = 0; i < 40; i++)
-			crew_start(i == 7 ? complete_and_die : rank_run,
-				   rank_make(i, i, 40, "a"));
-		ranks[7].delay = (which == 0 ? 1 : which == 1 ? 60 : 3000) * BEEST_MS;
-		registry_run();
-		all_have(40, 1);
-		ranks_free(true);
-	}
+			spoil.which = names[row & 1];
+			spoil.way = way;
+			ranks_make(size, row & 4 ? "aAb" : "Aab");
+			ranks[size - 1].delay = 3 * BEEST_SECOND;
+			crew_start(spoil_later, NULL);
+			registry_run();
+			all_have(size, 3);
+			for (i = 0; i < size; i++)
+				assert_in_range(ranks[i].ended - ranks[size - 1].came, 0,
+						2 * BEEST_SECOND);
+			clear();
+		}
 }
 
 /* ------------------------------------------------------------------- secrets --- */
 
-static void sealed(int size)
+static void sealed(void **state)
 {
-	registry_stage.secret = "the secret of this job";
-	nobody_passes_before_the_last_one(size, "aab");
-	ranks_free(true);
-	fake_kv_reset();
-}
+	static const int sizes[] = { 2, 32, 33, 70 };
+	size_t i;
 
-static void sealed_entries(void **state)
-{
 	(void)state;
-	each_size(sealed);
+	registry_stage.secret = "the secret of this job";
+	for (i = 0; i < BEEST_COUNT(sizes); i++) {
+		nobody_passes_before_the_last_one(sizes[i], "aAb");
+		clear();
+	}
 }
 
-/* An entry of another secret keeps nobody from passing, and is named where a rank is missing. */
-static void an_entry_of_another_secret(void **state)
+#define UNREADABLE "1 of 3 ranks has not arrived: rank 2 (its record cannot be read: a record of " \
+	"version 2; this library understands version 1 only); key hb1/job/fence/a/lead; "
+
+/* A record that cannot be read: of another secret, or (its fourth byte) another version. */
+static const struct {
+	const char *which, *secret;
+	bool version;
+	int missing, ret;
+	const char *what;
+	const char *presence;		/* its key is not readable, either */
+} strange[] = {
+	{ "/a/2", "another secret of this job", false, 2, -EKEYREJECTED,
+	  "1 of 3 ranks has not arrived: rank 2 (its record cannot be read); key "
+	  "hb1/job/fence/a/lead; key hb1/job/fence/a/2 cannot be read: a record sealed with "
+	  "another secret", NULL },
+	{ "/a/lead", "another secret of this job", false, 0, -EKEYREJECTED,
+	  "barrier 'a' (key hb1/job/fence/a/lead): a record sealed with another secret", NULL },
+	{ "/a/2", NULL, true, 2, -EPROTONOSUPPORT,
+	  "1 of 3 ranks has not arrived: rank 2 (its record cannot be read); key "
+	  "hb1/job/fence/a/lead; key hb1/job/fence/a/2 cannot be read: a record of version 2; ",
+	  NULL },
+	{ "/a/2", NULL, true, 2, -EPROTONOSUPPORT, UNREADABLE, "rank/2" },
+	{ "/a/lead", NULL, true, 0, -EPROTONOSUPPORT,
+	  "barrier 'a' (key hb1/job/fence/a/lead): a record of version 2; ", NULL },
+};
+
+static void put_strange(void *data)
 {
+	const size_t row = (size_t)data;
+	char key[64];
+
+	snprintf(key, sizeof(key), "hb1/job/fence%s", strange[row].which);
+	crew_pass(BEEST_SECOND);
+	fake_kv_put(server, key, former.bytes, former.size, 0);
+	snprintf(key, sizeof(key), "hb1/job/%s", strange[row].presence);
+	if (strange[row].presence)
+		fake_kv_put(server, key, former.bytes, former.size, 0);
+}
+
+/* It keeps nobody from passing, and is told where its rank is missing. */
+static void records_that_cannot_be_read(void **state)
+{
+	size_t row;
+	int alone;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(strange); row++) {
+		spoil.which = strange[row].which;
+		registry_stage.secret = strange[row].secret;
+		former_make(4, "a");
+		former.bytes[3] += strange[row].version;
+		registry_stage.secret = strange[row].secret ? "the secret of this job" : NULL;
+		for (alone = 0; alone < 2; alone++) {
+			clear();
+			registry_stage.timeout = alone ? 3 * BEEST_SECOND : LONG;
+			ranks_make(3, "a");
+			ranks[strange[row].missing].delay = 3 * BEEST_SECOND;
+			if (alone)
+				ranks[strange[row].missing].names = "";
+			crew_start(put_strange, (void *)row);
+			registry_run();
+			if (alone)
+				rank_has(&ranks[strange[row].missing ? 0 : 1], strange[row].ret,
+					 strange[row].what);
+			else
+				all_have(3, 1);
+			/* Of those who do not read its other record, too. */
+			if (alone && strange[row].presence)
+				rank_has(&ranks[1], -ETIMEDOUT, strange[row].what);
+		}
+		clear();
+	}
+	registry_stage.secret = NULL;
+}
+
+/* --------------------------------------------------------- what a server refuses --- */
+
+/*
+ * The server takes no value that is longer than @most, or is full of others (0).  All ranks hear
+ * that, and which record is too large.
+ */
+static const struct {
+	int size;
+	const char *names;
+	size_t bytes, most;
+	int64_t skew;			/* between two ranks */
+	const char *what;
+} refused[] = {
+	{ 3, "A", 900, 500, 0, "key hb1/job/fence/a/" },
+	{ 3, "aA", 900, 500, BEEST_SECOND, "key hb1/job/fence/a/" },
+	{ 3, "A", 900, 2000, 0, "key hb1/job/fence/a/" },
+	{ 3, "aA", 900, 2000, BEEST_SECOND, "key hb1/job/fence/a/" },
+	{ 40, "A", 900, 20000, 0, "key hb1/job/fence/a/" },
+	{ 40, "bA", 900, 20000, 100 * BEEST_MS, "key hb1/job/fence/a/" },
+};
+
+static void what_a_server_refuses(void **state)
+{
+	size_t row;
 	int i;
 
 	(void)state;
-	registry_stage.secret = "another secret of this job";
-	leave_an_entry(3);
-	registry_stage.secret = "the secret of this job";
-	changed_meanwhile(3, append_again);
-	registry_stage.timeout = 3 * BEEST_SECOND;
-	ranks_make(3, "a");
-	ranks[2].names = "";
-	crew_start(append_again, server);
-	registry_run();
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(ranks[i].ret, -EKEYREJECTED);
-		assert_non_null(strstr(ranks[i].error, "1 of 3 ranks has not arrived: rank 2 "
-				       "(never seen); key " FIRST_LIST "; the list has an entry "
-				       "that cannot be read: a record sealed with another "
-				       "secret"));
+	for (row = 0; row < BEEST_COUNT(refused); row++) {
+		server->item_max = refused[row].most;
+		ranks_make(refused[row].size, refused[row].names);
+		for (i = 0; i < refused[row].size; i++) {
+			ranks[i].bytes = refused[row].bytes;
+			ranks[i].delay = i * refused[row].skew;
+		}
+		registry_run();
+		for (i = 0; i < refused[row].size; i++) {
+			rank_has(&ranks[i], -EMSGSIZE, refused[row].what);
+			rank_has(&ranks[i], -EMSGSIZE, "memcached -I");
+			assert_in_range(ranks[i].ended - ranks[refused[row].size - 1].came, 0,
+					HEARD);
+		}
+		clear();
+	}
+}
+
+/* The record of the leader alone is refused.  It asks why, and does not store it without pause. */
+static void a_server_without_memory(void **state)
+{
+	static const char *const names[] = { "b", "B", "a", "A" };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(names); i++) {
+		ranks_make(2, "a");
+		registry_run();
+		all_have(2, 1);
+		server->bytes_max = server->bytes;
+		server->refuses = true;
+		fake_kv.hook = count_hook;
+		ranks[0].names = names[i];
+		crew_start(rank_run, &ranks[0]);
+		registry_run();
+		rank_has(&ranks[0], -ENOSPC, "server a:1 is out of memory (memcached -M ");
+		assert_in_range(ranks[0].ended - ranks[0].came, 0, 5 * BEEST_SECOND);
+		assert_in_range(ranks[0].keys[1], 1, 20000);
+		clear();
 	}
 }
 
 /* ----------------------------------------------------------- ranks that go and come --- */
 
 static int64_t heir_delay;
+static int victim = 2, dies_at, polling;
 
 static void heir_run(void *data)
 {
+	struct rank *rank = &ranks[victim];
+
 	(void)data;
 	crew_pass(heir_delay);
-	while (ranks[2].registry && ranks[2].ret == 0 && ranks[2].passed < 2)
+	while (rank->registry && rank->ret == 0 && rank->passed < 2)
 		crew_pass(BEEST_MS / 2);
-	rank_free(&ranks[2], true);
-	rank_run(rank_make(3, 2, 3, "aa"));
+	rank_free(rank, true);
+	rank_run(rank_make(3, victim, 3, rank->names));
 }
 
-static void killed_before_the_roll_call_is_complete(void **state)
-{
-	(void)state;
-	heir_delay = 1500 * BEEST_MS;
-	ranks_make(3, "aa");
-	ranks[0].delay = 2 * BEEST_SECOND;
-	ranks[2].dies = crew_now() + BEEST_SECOND;
-	crew_start(heir_run, NULL);
-	registry_run();
-	assert_int_equal(ranks[0].passed, 2);
-	assert_int_equal(ranks[1].passed, 2);
-	assert_int_equal(ranks[3].passed, 2);
-}
-
-#define ROUNDS 4
-
-static int rounds_begun[ROUNDS], hold_at, requests_of_last;
-static int64_t hold_for;
-
-/* One process after the other takes this rank; each comes to the same barrier once. */
-static void script_run(void *data)
-{
-	struct rank *rank = data;
-	const int number = (int)(rank - ranks), size = last.size;
-	int round;
-
-	for (round = 0; round < ROUNDS; round++) {
-		rank_free(rank, false);
-		rank_make(number, number, size, "a");
-		rounds_begun[round]++;
-		rank_pass(rank, 'a');
-		if (rank->ret || rounds_begun[round] != size)
-			print_error("request %d held up: rank %d, round %d: %s\n", hold_at, number,
-				    round, rank->error);
-		assert_int_equal(rank->ret, 0);
-		assert_int_equal(rounds_begun[round], size);
-	}
-}
-
-static void script_hook(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	(void)request;
-	if (rank_of(kv) == &ranks[last.size - 1] && requests_of_last++ == hold_at)
-		crew_pass(hold_for);
-}
-
-static void scripts_held_up(int size, int64_t duration)
+static void killed_before_the_first_call_is_complete(void **state)
 {
 	int i;
 
-	hold_for = duration;
-	last.size = size;
-	requests_of_last = 0;
-	for (hold_at = 0; hold_at <= requests_of_last; hold_at += unit_stride(5)) {
-		fake_kv_reset();
-		requests_of_last = 0;
-		memset(rounds_begun, 0, sizeof(rounds_begun));
-		fake_kv.hook = script_hook;
-		for (i = 0; i < size; i++)
-			crew_start(script_run, &ranks[i]);
-		registry_run();
-		ranks_free(false);
-	}
-	fake_kv.hook = NULL;
-	assert_in_range(hold_at, 3 * ROUNDS, 200);
-}
-
-/* A rank that has not seen that all know the roll when the next processes come still passes. */
-static void scripts(void **state)
-{
 	(void)state;
-	scripts_held_up(3, 60 * BEEST_MS);
-	scripts_held_up(3, BEEST_SECOND);
-	scripts_held_up(3, 5 * BEEST_SECOND);
-	scripts_held_up(40, 100 * BEEST_MS);
-	scripts_held_up(40, 5 * BEEST_SECOND);
+	for (victim = 0; victim < 3; victim++) {
+		heir_delay = 1500 * BEEST_MS;
+		ranks_make(3, "aA");
+		ranks[victim ? 0 : 1].delay = 2 * BEEST_SECOND;
+		ranks[victim].dies = crew_now() + BEEST_SECOND;
+		crew_start(heir_run, NULL);
+		registry_run();
+		for (i = 0; i < 4; i++)
+			assert_int_equal(ranks[i].passed, i == victim ? 0 : 2);
+		clear();
+	}
+	victim = 2;
 }
-
-static int dies_at, polling;
 
 static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
 	struct rank *rank = rank_of(kv);
 
 	(void)request;
-	if (rank == &ranks[2] && rank->requests++ == dies_at)
+	if (rank == &ranks[victim] && rank->requests++ == dies_at)
 		rank->dies = crew_now();
 }
 
@@ -989,34 +1207,44 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
  * The others pass with the heir, or all fail with -ESTALE.  True: it had passed before it
  * died.
  */
-static bool killed_once(void)
+static bool killed_once(const char *names)
 {
+	const struct rank *one = &ranks[victim ? 0 : 1], *other = &ranks[victim == 2 ? 1 : 2];
 	bool stale, passed;
 
 	fake_kv.hook = death_hook;
-	ranks_make(3, "aa");
-	ranks[0].polls_by_itself = polling & 1;
-	ranks[1].polls_by_itself = polling & 2;
+	ranks_make(3, names);
+	ranks[one->rank].polls_by_itself = polling & 1;
+	ranks[other->rank].polls_by_itself = polling & 2;
 	crew_start(heir_run, NULL);
 	registry_run();
 	fake_kv.hook = NULL;
-	passed = !ranks[2].registry && ranks[0].passed == 2 && ranks[1].passed == 2 &&
+	passed = !ranks[victim].registry && one->passed == 2 && other->passed == 2 &&
 		 ranks[3].passed < 2;
-	stale = ranks[0].ret == -ESTALE && ranks[1].ret == -ESTALE && ranks[3].ret == -ESTALE;
+	stale = one->ret == -ESTALE && other->ret == -ESTALE && ranks[3].ret == -ESTALE;
 	if (!passed && !stale) {
-		if (ranks[3].passed != 2)
-			print_error("%d, %d held up: %s\n%s\n%s\n", dies_at, hold_at,
-				    ranks[0].error, ranks[1].error, ranks[3].error);
-		assert_int_equal(ranks[0].passed, 2);
-		assert_int_equal(ranks[1].passed, 2);
+		if (one->passed != 2 || other->passed != 2 || ranks[3].passed != 2)
+			print_error("'%s', rank %d, request %d (heir after %d ms), %d held up: "
+				    "%s\n%s\n%s\n", names, victim, dies_at,
+				    (int)(heir_delay / BEEST_MS), holds[0].at, one->error,
+				    other->error, ranks[3].error);
+		assert_int_equal(one->passed, 2);
+		assert_int_equal(other->passed, 2);
 		assert_int_equal(ranks[3].passed, 2);
 	}
-	ranks_free(true);
 
 	return passed;
 }
 
-/* Rank 2 is killed after each of its requests in turn. */
+/* One rank is killed after each of its requests in turn, with ranks that wait or that poll. */
+static const struct {
+	int victim, polling;
+	const char *names;
+} deaths[] = {
+	{ 2, 0, "aa" }, { 2, 0, "aA" }, { 2, 0, "AA" }, { 2, 1, "aa" }, { 2, 2, "aA" },
+	{ 2, 3, "Aa" }, { 0, 0, "aa" }, { 0, 0, "AA" }, { 0, 3, "aA" },
+};
+
 static void killed_at_any_time(void **state)
 {
 	static const int64_t delays[] = {
@@ -1024,139 +1252,128 @@ static void killed_at_any_time(void **state)
 		1030 * BEEST_MS, 3 * BEEST_SECOND,
 	};
 	bool passed;
-	size_t i;
+	size_t i, row;
 
 	(void)state;
-	for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
-		for (dies_at = 0, passed = false; !passed; dies_at += unit_stride(5)) {
+	for (row = 0; row < BEEST_COUNT(deaths); row++)
+		for (i = 0; i < BEEST_COUNT(delays); i++) {
+			victim = deaths[row].victim;
+			polling = deaths[row].polling;
 			heir_delay = delays[i];
-			fake_kv_reset();
-			passed = killed_once();
-		}
-	assert_in_range(dies_at - unit_stride(5), 2, 58 + unit_stride(5));
-}
-
-/* The same, with ranks that look once in each call. */
-static void killed_at_any_time_polling(void **state)
-{
-	static const int64_t delays[] = { BEEST_MS, 55 * BEEST_MS, 300 * BEEST_MS };
-	bool passed;
-	size_t i;
-
-	(void)state;
-	for (polling = 1; polling < 4; polling++)
-		for (i = 0; i < sizeof(delays) / sizeof(*delays); i++)
-			for (dies_at = 0, passed = false; !passed; dies_at += unit_stride(5)) {
-				heir_delay = delays[i];
-				fake_kv_reset();
-				passed = killed_once();
+			for (dies_at = 0, passed = false; !passed; dies_at += unit_stride(3)) {
+				clear();
+				passed = killed_once(deaths[row].names);
 			}
+			assert_in_range(dies_at, 2, 200);
+		}
+	victim = 2;
 	polling = 0;
 }
 
-/* Rank 2 has appended its entry, and is killed while it waits for the others. */
-static void killed_at_the_barrier(void **state)
+/* The same, while one or two of the others are held up. */
+static void killed_while_others_are_held_up(void **state)
 {
+	int both, at;
+
 	(void)state;
-	registry_stage.timeout = 500 * BEEST_MS;
-	ranks_make(3, "aa");
-	ranks[0].names = ranks[1].names = "";
-	registry_run();
-	assert_int_equal(ranks[2].ret, -ETIMEDOUT);
-	ranks_free(true);
-	registry_stage.timeout = 10 * BEEST_SECOND;
-	nobody_passes_before_the_last_one(3, "aa");
+	heir_delay = 0;
+	for (both = 0; both < 2; both++)
+		for (at = 0; at < 9; at++)
+			for (dies_at = 0; dies_at < 12; dies_at += unit_stride(5)) {
+				clear();
+				registry_stage.timeout = 30 * BEEST_SECOND;
+				holds[0] = (struct hold){ &ranks[1], at, .span = 6 * BEEST_SECOND };
+				holds[1] = (struct hold){ both ? &ranks[0] : NULL, at + 1,
+							  .span = 5 * BEEST_SECOND };
+				fake_kv.hold = hold_up;
+				killed_once("aa");
+			}
 }
 
-static void restarted_after_it(void **state)
+/* After a pass that all have in common, @count ranks from @first on are started again. */
+static const struct {
+	int size, first, count;
+	const char *before, *names;	/* of all in this pass */
+	int64_t delay;
+	int polls;			/* a rank that does; -1: none */
+	/*
+	 * What ended the wait of the others is about the first of them: the rest cannot know
+	 * whether it is of their run, and tell it when their limit ends.
+	 */
+} again[] = {
+	{ 3, 2, 1, "a", "a", 0, -1 },
+	{ 3, 2, 1, "a", "b", 3 * BEEST_SECOND, -1 },
+	{ 3, 2, 1, "A", "A", 0, -1 },
+	{ 3, 2, 1, "A", "B", 3 * BEEST_SECOND, 0 },
+	{ 4, 2, 2, "a", "a", 0, -1 },
+	{ 3, 0, 1, "a", "a", 0, -1 },
+	{ 3, 0, 1, "A", "A", 0, -1 },
+	{ 3, 0, 1, "a", "b", 0, -1 },
+	{ 3, 0, 1, "A", "B", 3 * BEEST_SECOND, 1 },
+	{ 3, 1, 1, "aa", "a", 0, 2 },
+	{ 40, 33, 3, "aa", "a", 0, -1 },
+	{ 40, 33, 3, "A", "A", BEEST_SECOND, -1 },
+};
+
+static bool is_new(size_t row, int rank)
 {
+	return rank >= again[row].first && rank < again[row].first + again[row].count;
+}
+
+static void started_again(void **state)
+{
+	size_t row;
 	int i;
 
 	(void)state;
-	ranks_make(3, "a");
-	registry_run();
-	all_have(3, 1);
-	rank_free(&ranks[2], true);
-	for (i = 0; i < 2; i++) {
-		ranks[i].names = "a";
-		crew_start(rank_run, &ranks[i]);
-	}
-	crew_start(rank_run, rank_make(2, 2, 3, "a"));
-	registry_run();
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(ranks[i].ret, -ESTALE);
-		assert_non_null(strstr(ranks[i].error, "rank 2"));
-		assert_non_null(strstr(ranks[i].error, "started again"));
-		assert_non_null(strstr(ranks[i].error, "open new contexts"));
-		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
+	for (row = 0; row < BEEST_COUNT(again); row++) {
+		ranks_make(again[row].size, again[row].before);
+		registry_run();
+		all_have(again[row].size, (int)strlen(again[row].before));
+		for (i = 0; i < again[row].size; i++) {
+			if (is_new(row, i)) {
+				rank_free(&ranks[i], true);
+				rank_make(i, i, again[row].size, "")->delay = again[row].delay;
+			}
+			ranks[i].names = again[row].names;
+			ranks[i].polls_by_itself = i == again[row].polls;
+			crew_start(rank_run, &ranks[i]);
+		}
+		registry_run();
+		for (i = 0; i < again[row].size; i++) {
+			rank_has(&ranks[i], i > again[row].first && is_new(row, i) ? -ETIMEDOUT :
+				 -ESTALE, "started again after the run began");
+			if (ranks[i].ret != -ESTALE)
+				continue;
+			rank_has(&ranks[i], -ESTALE, ": barriers need all ranks to open new "
+				 "contexts");
+			assert_in_range(ranks[i].ended - ranks[again[row].first].came, 0, HEARD);
+		}
+		clear();
 	}
 }
 
 /* Calls that look once also remember which ranks came: a late rank is not a new one. */
 static void single_looks_remember(void **state)
 {
-	int i;
+	int i, late;
 
 	(void)state;
-	ranks_make(3, "aa");
-	for (i = 0; i < 3; i++)
-		ranks[i].polls_by_itself = true;
-	registry_run();
-	all_have(3, 2);
-	for (i = 0; i < 3; i++) {
-		ranks[i].names = "a";
-		ranks[i].delay = i == 2 ? 20 * BEEST_SECOND : 0;
-		crew_start(rank_run, &ranks[i]);
-	}
-	registry_run();
-	all_have(3, 3);
-}
-
-/* It comes back after the others have waited for a while. */
-static void restarted_later(void **state)
-{
-	int i;
-
-	(void)state;
-	ranks_make(3, "a");
-	registry_run();
-	rank_free(&ranks[2], true);
-	for (i = 0; i < 2; i++) {
-		ranks[i].names = "b";
-		crew_start(rank_run, &ranks[i]);
-	}
-	rank_make(2, 2, 3, "a")->delay = 3 * BEEST_SECOND;
-	crew_start(rank_run, &ranks[2]);
-	registry_run();
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(ranks[i].ret, -ESTALE);
-		assert_true(ranks[i].ended - ranks[2].came < 3 * BEEST_SECOND);
-	}
-}
-
-/* One entry names both to everybody. */
-static void two_restarted(void **state)
-{
-	int i;
-
-	(void)state;
-	ranks_make(4, "a");
-	registry_run();
-	all_have(4, 1);
-	for (i = 0; i < 4; i++) {
-		if (i < 2)
+	for (late = 0; late < 3; late += 2) {
+		ranks_make(3, "aA");
+		for (i = 0; i < 3; i++)
+			ranks[i].polls_by_itself = true;
+		registry_run();
+		all_have(3, 2);
+		for (i = 0; i < 3; i++) {
 			ranks[i].names = "a";
-		else
-			rank_free(&ranks[i], true);
-		crew_start(rank_run, i < 2 ? &ranks[i] : rank_make(i, i, 4, "a"));
+			ranks[i].delay = i == late ? 20 * BEEST_SECOND : 0;
+			crew_start(rank_run, &ranks[i]);
+		}
+		registry_run();
+		all_have(3, 3);
+		clear();
 	}
-	registry_run();
-	for (i = 0; i < 4; i++) {
-		assert_int_equal(ranks[i].ret, -ESTALE);
-		assert_non_null(strstr(ranks[i].error, i == 3 ? "rank 3" : "rank 2"));
-		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
-	}
-	assert_non_null(strstr(ranks[0].error, " and 1 more were started again"));
 }
 
 static void pass_and_start_again(void *data)
@@ -1168,137 +1385,48 @@ static void pass_and_start_again(void *data)
 	rank_pass(rank_make(2, 2, 3, ""), 'a');
 }
 
-static int late_requests;		/* of rank 1, which is late */
-
-static int64_t late_hold(const struct beest_kv *kv)
-{
-	return rank_of(kv) == &ranks[1] && late_requests++ == hold_at ? 6 * BEEST_SECOND : 0;
-}
-
 /* Where a newcomer is refused, a rank still passes that has not seen that all have come. */
 static void a_refusal_before_all_have_passed(void **state)
 {
-	int i;
+	int i, at, who;
 
 	(void)state;
-	for (hold_at = 0; hold_at < 5; hold_at++) {
-		fake_kv_reset();
-		fake_kv.hold = late_hold;
-		late_requests = 0;
-		for (i = 0; i < 2; i++)
-			crew_start(rank_run, rank_make(i, i, 3, "aa"));
-		crew_start(pass_and_start_again, rank_make(2, 2, 3, ""));
-		registry_run();
-		assert_true(late_requests > hold_at);
-		for (i = 0; i < 3; i++) {
-			if (ranks[i].ret != -ESTALE || ranks[i].passed != (i < 2))
-				print_error("request %d held up, rank %d: %s\n", hold_at, i,
-					    ranks[i].error);
-			assert_int_equal(ranks[i].ret, -ESTALE);
-			assert_int_equal(ranks[i].passed, i < 2);
+	for (who = 0; who < 2; who++)
+		for (at = 0; at < 5; at++) {
+			clear();
+			for (i = 0; i < 2; i++)
+				crew_start(rank_run, rank_make(i, i, 3, "aa"));
+			crew_start(pass_and_start_again, rank_make(2, 2, 3, ""));
+			holds[0] = (struct hold){ &ranks[who], at, .span = 6 * BEEST_SECOND };
+			fake_kv.hold = hold_up;
+			registry_run();
+			assert_true(holds[0].requests > at);
+			for (i = 0; i < 3; i++) {
+				rank_has(&ranks[i], -ESTALE, "rank ");
+				assert_int_equal(ranks[i].passed, i < 2);
+			}
 		}
-		ranks_free(true);
-	}
-	fake_kv.hold = NULL;
 }
 
-static int64_t held_until;		/* of rank 1; 0: not held up yet */
-static bool also_held;			/* rank 0 */
-
-static int64_t both_hold(const struct beest_kv *kv)
+/* Ranks pass twice and leave, while one of them is held up at any request. */
+static void a_rank_that_left_has_passed(void **state)
 {
-	int64_t span = late_hold(kv);
+	static const int held[] = { 0, 7, 19 };
+	size_t row;
+	int i, at, requests;
 
-	if (span)
-		held_until = crew_now() + span;
-	if (rank_of(kv) != &ranks[0] || !held_until || also_held ||
-	    crew_now() < held_until - 50 * BEEST_MS)
-		return span;
-	also_held = true;
-	return 5 * BEEST_SECOND;
-}
-
-static void killed_while(int64_t (*hold)(const struct beest_kv *))
-{
-	heir_delay = 0;
-	for (hold_at = 0; hold_at < 9; hold_at++)
-		for (dies_at = 0; dies_at < 12; dies_at += unit_stride(5)) {
-			fake_kv_reset();
-			registry_stage.timeout = 30 * BEEST_SECOND;
-			fake_kv.hold = hold;
-			late_requests = 0;
-			held_until = 0;
-			also_held = false;
-			killed_once();
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(held); row++)
+		for (at = 0, requests = 1; at < requests; at += unit_stride(2)) {
+			clear();
+			for (i = 0; i < 20; i++)
+				crew_start(call_and_leave, rank_make(i, i, 20, "aaA"));
+			holds[0] = (struct hold){ &ranks[held[row]], at, .span = 4 * BEEST_SECOND };
+			fake_kv.hold = hold_up;
+			registry_run();
+			requests = holds[0].requests;
+			all_have(20, 3);
 		}
-	fake_kv.hold = NULL;
-}
-
-/*
- * Rank 1 has seen that all know of all, and is held up before it tells the others.  Meanwhile
- * rank 2 is killed, and rank 0 learns of its heir.  Rank 0 passes with rank 1 nevertheless.
- */
-static void killed_while_one_is_held_up(void **state)
-{
-	(void)state;
-	killed_while(late_hold);
-}
-
-/* The same, but rank 0 is held up too, and sees that all know when about to refuse the heir. */
-static void killed_while_two_are_held_up(void **state)
-{
-	(void)state;
-	killed_while(both_hold);
-}
-
-/* Rank 2 dies as soon as it has said that it knows the roll; rank 1 gives that up slowly. */
-static void give_up_hook(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	struct rank *rank = rank_of(kv);
-	size_t i;
-
-	for (i = 0; i < request->write_count && rank; i++) {
-		if (!strstr(request->writes[i].key, "/-/0/0") ||
-		    request->writes[i].verb != BEEST_KV_APPEND)
-			continue;
-		rank->requests++;
-		if (rank == &ranks[2])
-			rank->dies = crew_now();
-		if (rank == &ranks[1] && rank->requests == 2)
-			crew_pass(6 * BEEST_SECOND);
-	}
-}
-
-static int64_t first_hold(const struct beest_kv *kv)
-{
-	return rank_of(kv) == &ranks[0] && late_requests++ == hold_at ? 3 * BEEST_SECOND : 0;
-}
-
-/*
- * Before rank 1 gives the roll up, since it has learned of the heir, rank 0 says that it knows that
- * roll: by the order of their entries, both pass without the heir.
- */
-static void a_roll_given_up_too_late(void **state)
-{
-	int too_late = 0;
-
-	(void)state;
-	heir_delay = 0;
-	for (hold_at = 0; hold_at < 4; hold_at++) {
-		fake_kv_reset();
-		fake_kv.hook = give_up_hook;
-		fake_kv.hold = first_hold;
-		late_requests = 0;
-		ranks_make(3, "aa");
-		crew_start(heir_run, NULL);
-		registry_run();
-		assert_int_equal(ranks[0].passed, ranks[1].passed);
-		too_late += ranks[1].requests > 1 && ranks[0].passed == 1;
-		ranks_free(true);
-	}
-	assert_true(too_late > 0);
-	fake_kv.hook = NULL;
-	fake_kv.hold = NULL;
 }
 
 static void leave(void *data)
@@ -1307,52 +1435,60 @@ static void leave(void *data)
 	rank_free(data, false);
 }
 
-/*
- * The third rank ends while two wait for it, of which one looks once in each call: both fail at
- * once, with the reason.
- */
-static void third_ends(void (*end)(void *), int errno_wanted, const char *who, const char *why)
-{
-	int i;
-
-	ranks_make(3, "a");
-	registry_run();
-	for (i = 0; i < 2; i++) {
-		ranks[i].names = "a";
-		ranks[i].polls_by_itself = i == 1;
-		crew_start(rank_run, &ranks[i]);
-	}
-	crew_start(end, &ranks[2]);
-	registry_run();
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(ranks[i].ret, -errno_wanted);
-		assert_non_null(strstr(ranks[i].error, who));
-		assert_non_null(strstr(ranks[i].error, why));
-		assert_true(ranks[i].ended - ranks[i].came < 4 * BEEST_SECOND);
-	}
-}
-
-static void left(void **state)
-{
-	(void)state;
-	third_ends(leave, ESHUTDOWN, "rank 2 on ", " has left");
-}
-
 static void say_failed(void *data)
 {
-	struct rank *rank = data;
-
 	crew_pass(BEEST_SECOND / 3);
-	rank->registry->presence.self.state = BEEST_RANK_FAILED;
-	strcpy(rank->registry->presence.self.reason, "out of luck");
-	beest_registry_present(rank->registry);
-	registry_look(rank->registry, 0);
+	assert_int_equal(beest_store_fail(((struct rank *)data)->registry, "out of luck"), 0);
 }
 
-static void failed(void **state)
+/* A rank ends while others wait for it, of which one polls: all fail at once, with the reason. */
+static const struct {
+	int size, who;
+	const char *before, *names;
+	void (*end)(void *data);
+	int ret;
+	const char *why;
+} ends[] = {
+	{ 3, 2, "a", "a", leave, -ESHUTDOWN, " has left" },
+	{ 3, 0, "a", "a", leave, -ESHUTDOWN, " has left" },
+	{ 3, 2, "A", "A", leave, -ESHUTDOWN, " has left" },
+	{ 3, 0, "A", "A", leave, -ESHUTDOWN, " has left" },
+	{ 3, 2, "a", "b", leave, -ESHUTDOWN, " has left" },
+	{ 3, 0, "a", "b", leave, -ESHUTDOWN, " has left" },
+	{ 3, 2, "a", "a", say_failed, -ECONNABORTED, " has failed: out of luck" },
+	{ 3, 0, "A", "A", say_failed, -ECONNABORTED, " has failed: out of luck" },
+	{ 3, 0, "a", "b", say_failed, -ECONNABORTED, " has failed: out of luck" },
+	{ 40, 35, "a", "A", say_failed, -ECONNABORTED, " has failed: out of luck" },
+};
+
+static void one_ends(void **state)
 {
+	char who[32];
+	size_t row;
+	int i;
+
 	(void)state;
-	third_ends(say_failed, ECONNABORTED, "rank 2 on ", " has failed: out of luck");
+	for (row = 0; row < BEEST_COUNT(ends); row++) {
+		snprintf(who, sizeof(who), "rank %d on ", ends[row].who);
+		ranks_make(ends[row].size, ends[row].before);
+		registry_run();
+		for (i = 0; i < ends[row].size; i++) {
+			ranks[i].names = ends[row].names;
+			ranks[i].polls_by_itself = i == 1;
+			crew_start(i == ends[row].who ? ends[row].end : rank_run, &ranks[i]);
+		}
+		registry_run();
+		for (i = 0; i < ends[row].size; i++) {
+			if (i == ends[row].who)
+				continue;
+			if (ranks[i].ret != ends[row].ret)
+				print_error("row %zu\n", row);
+			rank_has(&ranks[i], ends[row].ret, who);
+			rank_has(&ranks[i], ends[row].ret, ends[row].why);
+			assert_in_range(ranks[i].ended - ranks[i].came, 0, HEARD);
+		}
+		clear();
+	}
 }
 
 /* ------------------------------------------------------------ servers that fail --- */
@@ -1525,23 +1661,6 @@ static void one_of_several_is_away(void **state)
 
 /* --------------------------------------------------------------------- names --- */
 
-static void other_names(void **state)
-{
-	int i;
-
-	(void)state;
-	registry_stage.timeout = 3 * BEEST_SECOND;
-	ranks_make(3, "a");
-	ranks[2].names = "b";
-	registry_run();
-	for (i = 0; i < 3; i++) {
-		assert_int_equal(ranks[i].ret, -ETIMEDOUT);
-		in_time(0);
-	}
-	assert_non_null(strstr(ranks[0].error, "rank 2 "));
-	assert_non_null(strstr(ranks[2].error, "barrier 'b'"));
-}
-
 static void two_in_turn(void **state)
 {
 	(void)state;
@@ -1550,151 +1669,167 @@ static void two_in_turn(void **state)
 	all_have(2, 4);
 }
 
-static void gives_up_and_comes_to_another(void *data)
-{
-	struct rank *rank = data;
+/* ---------------------------------------------------------------- disagreement --- */
 
-	rank_pass(rank, 'a');
-	assert_int_equal(rank->ret, -ETIMEDOUT);
-	rank_pass(rank, 'b');
-	rank_pass(rank, 'a');
-}
-
-/* The other rank, which comes to "a" then, must not wait for one that has come to it before. */
-static void another_barrier_continues_the_roll_call(void **state)
-{
-	(void)state;
-	registry_stage.timeout = 2 * BEEST_SECOND;
-	crew_start(gives_up_and_comes_to_another, rank_make(0, 0, 2, ""));
-	crew_start(rank_run, rank_make(1, 1, 2, "ab"));
-	ranks[1].delay = 3 * BEEST_SECOND;
-	registry_run();
-	all_have(2, 2);
-}
-
-/* ---------------------------------------------------------- two functions with one name --- */
-
-#define LONG (10 * BEEST_SECOND)
-
-/* Of @size ranks, those from number @first to @last call what @others are, the rest @names. */
+/*
+ * Of @size ranks, those from number @first to @last call what @others are, the rest @names, and
+ * give @bytes more.  Each rank comes @skew after the one before (negative: after the one behind).
+ * They end at the latest HEARD after they and the first that is different have come.
+ */
 static const struct {
 	int size, first, last;
 	const char *names, *others;
-	int64_t delay;			/* of the others */
+	size_t bytes;
+	int64_t delay, skew;		/* delay: of the others */
 	int64_t timeout;
 	int says;			/* a rank, which says: */
 	const char *what;
 } mixed[] = {
-	{ 2, 1, 1, "a", "A", 0, LONG, 0, "barrier 'a', pass 1: rank 1 calls hartebeest_gather() "
-	  "with this name, but rank 0, this one, calls hartebeest_barrier()" },
-	{ 2, 1, 1, "a", "A", 0, LONG, 1, "gather 'a', pass 1: rank 0 calls hartebeest_barrier() "
-	  "with this name, but rank 1, this one, calls hartebeest_gather()" },
-	{ 2, 1, 1, "A", "a", 5 * BEEST_SECOND, LONG, 0, "gather 'a', pass 1: rank 1 calls " },
-	{ 2, 0, 0, "aaAa", "aaaA", 0, LONG, 0, "barrier 'a', pass 3: rank 1 calls " },
-	{ 2, 1, 1, "bA", "ba", 0, LONG, 1, "barrier 'a', pass 1: rank 0 calls " },
-	{ 5, 3, 3, "Ab", "ab", BEEST_SECOND, LONG, 4, "gather 'a', pass 1: rank 3 calls " },
-	{ 70, 40, 40, "A", "a", 0, LONG, 69, "gather 'a', pass 1: rank 40 calls " },
-	{ 70, 32, 63, "a", "A", 0, LONG, 0, "barrier 'a', pass 1: rank 32 calls " },
-	{ 70, 64, 69, "bba", "bbA", 2 * BEEST_SECOND, LONG, 64, "gather 'a', pass 1: rank 0 " },
-	/* These have no time to become suspicious. */
-	{ 70, 32, 63, "a", "A", 0, 40 * BEEST_MS, 0, "barrier 'a', pass 1: rank 32 calls " },
+	{ 2, 1, 1, "a", "A", 0, 0, 0, LONG, 0, "barrier 'a', pass 1: rank 1 calls "
+	  "hartebeest_gather() with the name 'a', and rank 0 calls hartebeest_barrier(): give them "
+	  "different names" },
+	{ 2, 1, 1, "a", "A", 0, 0, 0, LONG, 1, "gather 'a', pass 1: rank " },
+	{ 2, 1, 1, "A", "a", 0, 5 * BEEST_SECOND, 0, LONG, 0, "gather 'a', pass 1: rank 1 calls " },
+	{ 2, 0, 0, "aaAa", "aaaA", 0, 0, 0, LONG, 0, "barrier 'a', pass 3: rank " },
+	{ 2, 1, 1, "aaAa", "aaaA", 0, 0, 0, LONG, 0, "gather 'a', pass 3: rank " },
+	{ 2, 1, 1, "bA", "ba", 0, 0, 0, LONG, 1, "barrier 'a', pass 1: rank " },
+	{ 5, 3, 3, "Ab", "ab", 0, BEEST_SECOND, 0, LONG, 4, "gather 'a', pass 1: rank 3 calls " },
+	{ 70, 40, 40, "A", "a", 0, 0, 0, LONG, 69, "gather 'a', pass 1: rank 40 calls " },
+	{ 70, 32, 63, "a", "A", 0, 0, 0, LONG, 0, "barrier 'a', pass 1: rank " },
+	{ 70, 64, 69, "bba", "bbA", 0, 2 * BEEST_SECOND, 0, LONG, 64, "gather 'a', pass 1: rank " },
+	{ 3, 2, 2, "A", "A", 4, 0, 0, LONG, 0, "gather 'a', pass 1: rank 2 gives 16 bytes, and "
+	  "rank 0 gives 12" },
+	{ 3, 0, 0, "AA", "AA", 4, 0, 0, LONG, 0, "gather 'a', pass 1: rank " },
+	{ 16, 1, 1, "a", "A", 0, 0, 10 * BEEST_MS, LONG, 15, "barrier 'a', pass 1: rank 1 " },
+	{ 16, 1, 1, "a", "A", 0, 0, 300 * BEEST_MS, LONG, 15, "barrier 'a', pass 1: rank 1 " },
+	{ 16, 15, 15, "A", "A", 1, 0, 300 * BEEST_MS, LONG, 2, "gather 'a', pass 1: rank 15 gives "
+	  "13 bytes, and rank 0 gives 12" },
+	{ 16, 1, 1, "a", "A", 0, 0, -300 * BEEST_MS, LONG, 15, "barrier 'a', pass 1: rank 1 " },
+	{ 24, 9, 9, "A", "a", 0, 0, 100 * BEEST_MS, LONG, 23, "gather 'a', pass 1: rank 9 " },
+	{ 24, 0, 0, "A", "a", 0, 0, 300 * BEEST_MS, LONG, 23, "gather 'a', pass 1: rank " },
+	{ 70, 1, 1, "a", "A", 0, 0, 100 * BEEST_MS, LONG, 69, "barrier 'a', pass 1: rank 1 " },
+	{ 70, 69, 69, "ba", "bA", 0, 0, -30 * BEEST_MS, LONG, 1, "barrier 'a', pass 1: rank 69 " },
 };
 
-static void call_and_leave(void *data)
+static int64_t mixed_delay(size_t row, int rank)
 {
-	rank_run(data);
-	rank_free(data, false);
+	const int64_t skew = mixed[row].skew;
+
+	return skew < 0 ? (mixed[row].size - 1 - rank) * -skew : rank * skew;
 }
 
-/* All fail long before the deadline, and name both calls, even where a part is of one mind. */
+static void mixed_make(size_t row)
+{
+	int i;
+
+	registry_stage.timeout = mixed[row].timeout;
+	for (i = 0; i < mixed[row].size; i++) {
+		crew_start(call_and_leave, rank_make(i, i, mixed[row].size, mixed[row].names));
+		ranks[i].delay = mixed_delay(row, i);
+	}
+	for (i = mixed[row].first; i <= mixed[row].last; i++) {
+		ranks[i].names = mixed[row].others;
+		ranks[i].bytes += mixed[row].bytes;
+		ranks[i].delay += mixed[row].delay;
+	}
+}
+
+/* The next run with the right calls passes, also if its leader is late. */
+static void passes_after_it(size_t row)
+{
+	const int size = mixed[row].size;
+
+	ranks_free(true);
+	registry_stage.timeout = LONG;
+	ranks_make(size, "aA");
+	ranks[row & 1 ? 0 : size - 1].delay = 3 * BEEST_SECOND;
+	registry_run();
+	all_have(size, 2);
+}
+
+/* All fail long before the deadline, with the cause, also those that come after others failed. */
 static void other_calls(void **state)
 {
 	const char *error;
+	int64_t since;
 	size_t row;
 	int i;
 
 	(void)state;
 	for (row = 0; row < BEEST_COUNT(mixed); row++) {
-		registry_stage.timeout = mixed[row].timeout;
-		for (i = 0; i < mixed[row].size; i++)
-			crew_start(call_and_leave, rank_make(i, i, mixed[row].size,
-							     mixed[row].names));
-		for (i = mixed[row].first; i <= mixed[row].last; i++) {
-			ranks[i].names = mixed[row].others;
-			ranks[i].delay = mixed[row].delay;
-		}
+		mixed_make(row);
 		registry_run();
+		/* The leader and one that is different have come. */
+		since = BEEST_MAX(ranks[0].came, ranks[mixed[row].first].came);
+		if (mixed[row].first == 0)
+			since = BEEST_MAX(since, ranks[1].came);
 		for (i = 0; i < mixed[row].size; i++) {
 			if (ranks[i].ret != -EPROTO)
-				print_error("row %zu, rank %d: %s\n", row, i, ranks[i].error);
-			assert_int_equal(ranks[i].ret, -EPROTO);
-			assert_in_range(ranks[i].ended - ranks[i].came, 0, 8 * BEEST_SECOND);
+				print_error("row %zu\n", row);
+			rank_has(&ranks[i], -EPROTO, "pass ");
+			assert_true(ranks[i].ended <= BEEST_MAX(since, ranks[i].came) + HEARD);
 		}
 		error = ranks[mixed[row].says].error;
 		if (strncmp(error, mixed[row].what, strlen(mixed[row].what)) != 0)
 			fail_msg("row %zu: %s", row, error);
+		passes_after_it(row);
+		clear();
 	}
 }
 
-/* The list of that pass when only the entry was there that its author corrects. */
-static struct {
-	char key[BEEST_KEY_MAX + 1];
-	uint8_t bytes[200];
-	size_t size;
-	int requests;			/* of rank 0, until the server loses the rest */
-} wrong;
+/* Rank @odd is one of @other ranks, the rest of @size. */
+static const struct {
+	int size, odd, other;
+	int64_t skew;
+} sizes[] = {
+	{ 3, 1, 2, 0 }, { 3, 0, 4, 0 }, { 16, 5, 15, 10 * BEEST_MS },
+	{ 16, 15, 17, 300 * BEEST_MS }, { 24, 0, 23, 100 * BEEST_MS },
+};
 
-static void wrong_save(const char *key, const void *value, size_t size, void *data)
+static void other_numbers_of_ranks(void **state)
 {
-	(void)data;
-	if (!strstr(key, "/a/1/0"))
-		return;
-	assert_in_range(size, 1, sizeof(wrong.bytes));
-	snprintf(wrong.key, sizeof(wrong.key), "%s", key);
-	memcpy(wrong.bytes, value, size);
-	wrong.size = size;
-}
-
-static void wrong_restore(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	(void)request;
-	if (wrong.size && rank_of(kv) == &ranks[0] && --wrong.requests == 0)
-		fake_kv_put(server, wrong.key, wrong.bytes, wrong.size, 600);
-}
-
-static void correct_itself(void *data)
-{
-	struct rank *rank = data;
-
-	rank_pass(rank, 'b');
-	if (rank->rank) {
-		crew_pass(5 * BEEST_SECOND);
-	} else {
-		registry_stage.timeout = BEEST_SECOND;
-		rank_pass(rank, 'a');
-		assert_int_equal(rank->ret, -ETIMEDOUT);
-		registry_stage.timeout = LONG;
-		fake_kv_visit(server, wrong_save, NULL);
-		fake_kv.hook = wrong_restore;
-	}
-	rank_pass(rank, 'A');
-}
-
-/* The next call continues the same pass, as the right function, whatever its server loses. */
-static void a_call_that_is_corrected(void **state)
-{
-	int i, at;
+	int64_t since;
+	size_t row;
+	int i;
 
 	(void)state;
-	for (at = 1; at < 5; at++) {
-		wrong.requests = at;
-		for (i = 0; i < 2; i++)
-			crew_start(correct_itself, rank_make(i, i, 2, ""));
+	for (row = 0; row < BEEST_COUNT(sizes); row++) {
+		for (i = 0; i < sizes[row].size; i++) {
+			crew_start(rank_run, rank_make(i, i, i == sizes[row].odd ?
+						       sizes[row].other : sizes[row].size, "a"));
+			ranks[i].delay = i * sizes[row].skew;
+		}
 		registry_run();
-		all_have(2, 2);
-		assert_true(wrong.size && wrong.requests < 1);
-		fake_kv.hook = NULL;
-		ranks_free(false);
+		since = ranks[BEEST_MAX(sizes[row].odd, 1)].came;
+		for (i = 0; i < sizes[row].size; i++) {
+			if (ranks[i].ret != -EPROTO)
+				print_error("row %zu\n", row);
+			rank_has(&ranks[i], -EPROTO, "ranks");
+			assert_true(ranks[i].ended <= BEEST_MAX(since, ranks[i].came) + HEARD);
+		}
+		clear();
+	}
+}
+
+/* Two jobs under one id at the same time, of which the first waits for rank 2: all hear of it. */
+static void two_runs_under_one_id(void **state)
+{
+	static const int64_t delays[] = { 0, BEEST_MS, 100 * BEEST_MS, 2 * BEEST_SECOND };
+	size_t row;
+	int i;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(delays); row++) {
+		for (i = 0; i < 6; i++) {
+			crew_start(rank_run, rank_make(i, i % 3, 3, "aA"));
+			ranks[i].delay = i < 2 ? 0 : i == 2 ? 3 * BEEST_SECOND : delays[row];
+			ranks[i].run = i / 3;
+		}
+		registry_run();
+		for (i = 0; i < 6; i++)
+			rank_has(&ranks[i], -EADDRINUSE, "give each run a HARTEBEEST_JOB of its "
+				 "own");
+		clear();
 	}
 }
 
@@ -1704,14 +1839,14 @@ static struct rank twin[2][2];
 static void twin_run(void *data)
 {
 	struct rank *rank = data;
+	struct rank *whole = &ranks[rank->rank];
+	char all[2 * sizeof(struct value)];
+	const struct value value = { rank->rank, 0, 0 };
 	int pass;
 
 	for (pass = 0; pass < 3 && rank->ret == 0; pass++) {
 		crew_pass(rank->delay);
-		rank->ret = beest_barrier_wait(rank->registry, &ranks[rank->rank].roll,
-					       ranks[rank->rank].barrier[rank->names[0] - 'a'],
-					       false, registry_ranks(2), rank->rank,
-					       REGISTRY_LIMIT(0));
+		rank->ret = rank_call(whole, rank->names[pass], &value, all);
 		snprintf(rank->error, sizeof(rank->error), "%s",
 			 rank->ret ? beest_error_text() : "");
 	}
@@ -1728,73 +1863,58 @@ static void two_threads(void **state)
 			rank_make((int)i, (int)i, 2, "");
 			for (j = 0; j < 2; j++) {
 				twin[i][j] = ranks[i];
-				twin[i][j].names = j ? "b" : "a";
+				twin[i][j].names = j ? "bBb" : "aaA";
 				twin[i][j].delay = delays[(i == j ? which : which / 4) % 4];
 				crew_start(twin_run, &twin[i][j]);
 			}
 		}
 		registry_run();
 		for (i = 0; i < 2; i++)
-			for (j = 0; j < 2; j++) {
-				if (twin[i][j].ret)
-					print_error("%zu: %s\n", which, twin[i][j].error);
-				assert_int_equal(twin[i][j].ret, 0);
-			}
+			for (j = 0; j < 2; j++)
+				rank_has(&twin[i][j], 0, "");
 		ranks_free(false);
 	}
 }
 
+#define BARRIER_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(costs, setup, teardown),
-		cmocka_unit_test_setup_teardown(many_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_slow_start, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_rank_that_left_has_passed, setup, teardown),
-		cmocka_unit_test_setup_teardown(leftovers_of_a_complete_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(leftovers_of_an_incomplete_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(leftovers_have_other_settings, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_stays_away, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_waits_for_a_message, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_that_may_have_been_here, setup, teardown),
-		cmocka_unit_test_setup_teardown(leftovers_are_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_last_one_is_held_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_late_entry_of_the_dead, setup, teardown),
-		cmocka_unit_test_setup_teardown(damaged_entries, setup, teardown),
-		cmocka_unit_test_setup_teardown(evicted_lists, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_part_that_is_not_named, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_part_of_the_roll_call_that_is_not_named, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(sealed_entries, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_entry_of_another_secret, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed_before_the_roll_call_is_complete, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(scripts, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed_at_any_time_polling, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed_at_the_barrier, setup, teardown),
-		cmocka_unit_test_setup_teardown(restarted_after_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(single_looks_remember, setup, teardown),
-		cmocka_unit_test_setup_teardown(restarted_later, setup, teardown),
-		cmocka_unit_test_setup_teardown(two_restarted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_refusal_before_all_have_passed, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed_while_one_is_held_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(killed_while_two_are_held_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_roll_given_up_too_late, setup, teardown),
-		cmocka_unit_test_setup_teardown(left, setup, teardown),
-		cmocka_unit_test_setup_teardown(failed, setup, teardown),
-		cmocka_unit_test_setup_teardown(restarted_server, setup, teardown),
-		cmocka_unit_test_setup_teardown(whatever_fails_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_server_that_is_gone, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_server_that_falls_silent, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_of_several_is_away, setup, teardown),
-		cmocka_unit_test_setup_teardown(other_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(two_in_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(another_barrier_continues_the_roll_call, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(other_calls, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_call_that_is_corrected, setup, teardown),
-		cmocka_unit_test_setup_teardown(two_threads, setup, teardown),
+		BARRIER_TEST(costs),
+		BARRIER_TEST(leftovers_of_a_complete_run),
+		BARRIER_TEST(leftovers_of_an_incomplete_run),
+		BARRIER_TEST(contexts_that_begin_again),
+		BARRIER_TEST(nothing_grows),
+		BARRIER_TEST(those_missing_are_named),
+		BARRIER_TEST(leftovers_are_missing),
+		BARRIER_TEST(later_than_records_live),
+		BARRIER_TEST(one_is_held_up_until_the_end),
+		BARRIER_TEST(a_call_that_is_given_up_goes_on),
+		BARRIER_TEST(records_that_are_lost),
+		BARRIER_TEST(records_that_are_damaged),
+		BARRIER_TEST(sealed),
+		BARRIER_TEST(records_that_cannot_be_read),
+		BARRIER_TEST(what_a_server_refuses),
+		BARRIER_TEST(a_server_without_memory),
+		BARRIER_TEST(killed_before_the_first_call_is_complete),
+		BARRIER_TEST(killed_at_any_time),
+		BARRIER_TEST(killed_while_others_are_held_up),
+		BARRIER_TEST(started_again),
+		BARRIER_TEST(single_looks_remember),
+		BARRIER_TEST(a_refusal_before_all_have_passed),
+		BARRIER_TEST(a_rank_that_left_has_passed),
+		BARRIER_TEST(one_ends),
+		BARRIER_TEST(restarted_server),
+		BARRIER_TEST(whatever_fails_once),
+		BARRIER_TEST(a_server_that_is_gone),
+		BARRIER_TEST(a_server_that_falls_silent),
+		BARRIER_TEST(one_of_several_is_away),
+		BARRIER_TEST(two_in_turn),
+		BARRIER_TEST(other_calls),
+		BARRIER_TEST(other_numbers_of_ranks),
+		BARRIER_TEST(two_runs_under_one_id),
+		BARRIER_TEST(two_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,13 +18,16 @@
 #include "tests/support/wire.h"
 
 #define TTL 600
+#define UNIQUE 7			/* of the value that a `cas` replaces */
 
 /* ---------------------------------------------------------- the table by scripts --- */
 
 /*
  * Words of a script, separated by blanks:
  *
- * 	put		a new version; `echo`: one that has an echo
+ * 	put		a new version; `echo`: one that has an echo; `claim`: one that is only
+ * 			added; `cas`: one that replaces only the value that was read;
+ * 			`again`: the last version, as `cas`
  * 	doom, end	its object is destroyed; the context is closed
  * 	withdraw	its owner no longer wants it
  * 	lose		the server's epoch has changed
@@ -32,12 +35,14 @@
  * 	release		its push is over
  * 	+N		N seconds pass; ++N: milliseconds
  * 	?settled, ?unsettled, ?gone
+ * 	?missing	the last look should have found it there
  * 	l:PLAN=ANSWER	a look; c: one that also checks
  *
- * PLAN: S set, A add, D delete, g get; of a closed record T set, U add; of one that joins a list
- * E add an empty list, P append.  ANSWER:
+ * PLAN: S set, A add, C cas, D delete, g get; of a closed record T set, U add; of one that joins a
+ * list E add an empty list, P append.  ANSWER:
  *
  * 	=  what was stored   -  nothing   <  an older version of ours   x  another's record
+ * 	o  another's, which a `cas` was to replace, as it was an older version of ours
  * 	^  its tombstone
  * 	%  no record         !  the request fails      ~  nobody waits for an answer
  * 	s, a and so on: the same as =, but after writes alone, when nothing was read
@@ -115,8 +120,12 @@ static const struct script scripts[] = {
 	{ "put after the end", BEEST_KIND_MR, "end put l: ?gone" },
 	{ "a message after the end", BEEST_KIND_MESSAGE, "end put l:Ss ?settled" },
 	{ "closed, a message stays", BEEST_KIND_MESSAGE, "put l:Ss end l: ?settled" },
-	{ "closed, an entry stays", BEEST_KIND_BARRIER, "put l:EPs end l: ?settled" },
-	{ "closed, numbers stay", BEEST_KIND_NUMBERS, "put l:Ss end l: ?settled" },
+	{ "closed, an entry stays", BEEST_KIND_SERVICE, "put l:EPs end l: ?settled" },
+	{ "closed, numbers", BEEST_KIND_NUMBERS, "put l:Ss end l:g= l:D= ?gone" },
+	{ "closed, a chunk", BEEST_KIND_CHUNK, "put l:Sg= end l:g= l:D= ?gone" },
+	{ "closed, a chunk of another's", BEEST_KIND_CHUNK, "put l:Sg= end l:gx ?gone" },
+	{ "closed, a member stays", BEEST_KIND_MEMBER, "put l:Sg= end l: put l:Sg= ?settled" },
+	{ "closed, a leader stays", BEEST_KIND_LEADER, "claim l:Aa end l: cas l:Ca ?settled" },
 	{ "closed, a presence says more", BEEST_KIND_RANK, "put l:Ss end l: put l:Ss ?settled" },
 	{ "a region", BEEST_KIND_MR, "put l:Sg= c:g- l:Ag= +201 c:g= l:Sg= doom l:g= l:D= ?gone" },
 	{ "a presence", BEEST_KIND_RANK, "put l:Ss c: +201 c: lose l:Aa insist l:Ss c:" },
@@ -124,35 +133,81 @@ static const struct script scripts[] = {
 	  "put l:Ss ?settled c:g= lose l:Aa ?settled c:g- l:Aa +201 c:g= l:Ss" },
 	{ "but where they were handed over", BEEST_KIND_NUMBERS,
 	  "put l:S~ l:g= ?settled c:g= l:" },
-	{ "an entry", BEEST_KIND_BARRIER, "put l:EPs ?settled c:g= l: c:g= l:" },
-	{ "an entry, handed over, arrived", BEEST_KIND_BARRIER, "put l:EP~ l:g= ?settled c:g= l:" },
-	{ "an entry, handed over, lost", BEEST_KIND_BARRIER, "put l:EP~ l:g- l:EPs ?settled" },
-	{ "an entry, handed over, not among others", BEEST_KIND_BARRIER,
-	  "put l:EP~ ?unsettled l:gx ?unsettled l:EPs ?settled c:g=" },
-	{ "an entry, failing", BEEST_KIND_BARRIER, "put l:EP! ?unsettled l:EP! l:EPs ?settled" },
-	{ "an entry, the list is gone", BEEST_KIND_BARRIER,
-	  "put l:EPs c:g- ?unsettled l:EPs ?settled c:g= l:" },
-	{ "an entry, only those of others are there", BEEST_KIND_BARRIER,
-	  "put l:EPs c:gx ?unsettled l:EPs ?settled c:g= l:" },
-	{ "an entry, only an older one is there", BEEST_KIND_BARRIER,
-	  "put l:EPs put ?unsettled l:Ps c:g< ?unsettled l:EPs ?settled c:g=" },
-	{ "one more entry in a list", BEEST_KIND_BARRIER, "put l:EPs put l:Ps put l:P~ l:g= l:" },
-	{ "one more, failing", BEEST_KIND_BARRIER, "put l:EPs put l:P! l:Ps ?settled" },
-	{ "one more, the list is gone", BEEST_KIND_BARRIER, "put l:EPs c:g- put l:EPs ?settled" },
-	{ "one more, handed over, lost", BEEST_KIND_BARRIER, "put l:EPs put l:P~ l:g- l:EPs" },
-	{ "one more, the server lost all", BEEST_KIND_BARRIER,
+	{ "a member", BEEST_KIND_MEMBER, "put l:Sg= ?settled c:g= l: +201 c:g= l:Sg= ?settled l:" },
+	{ "a member, says more", BEEST_KIND_MEMBER, "put l:Sg= put l:Sg< l:Sg= ?settled" },
+	{ "a member, evicted", BEEST_KIND_MEMBER, "put l:Sg= c:g- l:Ag= ?settled l:" },
+	{ "a member, replaced", BEEST_KIND_MEMBER, "put l:Sg= c:gx ?settled l: lose l: +300 c:" },
+	{ "a member claims", BEEST_KIND_MEMBER, "claim l:Ag= ?settled put l:Sg= ?settled" },
+	{ "a member claims, not heard", BEEST_KIND_MEMBER,
+	  "claim l:Ag- ?unsettled l:Ag! l:Ag~ l:g= ?settled" },
+	{ "a member claims, another's stays", BEEST_KIND_MEMBER,
+	  "claim l:Agx ?settled l: c: put l:Sg= ?settled" },
+	{ "a leader claims", BEEST_KIND_LEADER, "claim l:Aa ?settled c:g= l:" },
+	{ "a leader claims, failing", BEEST_KIND_LEADER,
+	  "claim l:A! ?unsettled l:A! l:Aa ?settled" },
+	{ "a leader claims, another's stays", BEEST_KIND_LEADER,
+	  "claim l:Aa c:gx ?settled l: c: lose l:" },
+	{ "a leader claims, handed over", BEEST_KIND_LEADER,
+	  "claim l:A~ l:g- ?unsettled l:A~ l:g= ?settled l:" },
+	{ "a leader goes on", BEEST_KIND_LEADER,
+	  "claim l:Aa cas l:Ca ?settled cas l:Ca ?settled c:g= l:" },
+	{ "a leader goes on, failing", BEEST_KIND_LEADER,
+	  "claim l:Aa cas l:C! ?unsettled l:C! l:Ca ?settled" },
+	{ "a leader goes on, handed over", BEEST_KIND_LEADER,
+	  "cas l:C~ ?unsettled l:g= ?settled cas l:C~ l:g< l:Ca ?settled" },
+	{ "a leader goes on, refused since an older one is there", BEEST_KIND_LEADER,
+	  "claim l:Aa cas l:Ca c:g< l:Ca ?settled" },
+	{ "a leader goes on, too large, and puts it again", BEEST_KIND_LEADER,
+	  "claim l:Aa cas l:Ca again ?unsettled l:Cg< ?missing ?unsettled l:Cg= ?settled c:g= l:" },
+	{ "a leader puts it again, since another's was there", BEEST_KIND_LEADER,
+	  "cas l:Ca again l:Cgx ?settled cas l:Ca ?settled" },
+	{ "a leader takes over, refused", BEEST_KIND_LEADER,
+	  "cas l:Ca again l:Cgo ?missing ?settled cas l:Ca ?settled" },
+	{ "a leader puts it again, which was lost", BEEST_KIND_LEADER,
+	  "claim l:Aa again l:Cg- ?missing ?unsettled l:Cg= ?settled" },
+	{ "a leader goes on, refused since another leads", BEEST_KIND_LEADER,
+	  "cas l:Ca c:gx ?settled l: c: lose l: +300 c: l:" },
+	{ "a leader, evicted", BEEST_KIND_LEADER,
+	  "cas l:Ca c:g- ?unsettled l:Aa ?settled c:g= l:" },
+	{ "a leader, evicted, another's since", BEEST_KIND_LEADER,
+	  "cas l:Ca c:g- l:Aa c:gx ?settled l: c:" },
+	{ "a leader, the server lost all", BEEST_KIND_LEADER,
+	  "cas l:Ca lose ?unsettled l:Aa ?settled cas l:Ca" },
+	{ "a leader, lost before its answer came", BEEST_KIND_LEADER,
+	  "cas l:C$ ?unsettled l:Ca ?settled" },
+	{ "a chunk", BEEST_KIND_CHUNK, "put l:Sg= ?settled c:g= l: +201 c:g= l:Sg= ?settled" },
+	{ "a chunk, evicted", BEEST_KIND_CHUNK, "put l:Sg= c:g- ?unsettled l:Ag= ?settled l:" },
+	{ "a chunk, the server lost all", BEEST_KIND_CHUNK, "put l:Sg= lose l:Ag= ?settled" },
+	{ "a chunk, no longer needed", BEEST_KIND_CHUNK, "put l:Sg= withdraw l:D= ?gone" },
+	{ "a chunk, no longer needed for long", BEEST_KIND_CHUNK,
+	  "put l:Sg= +11 withdraw l:g= l:D= ?gone" },
+	{ "a chunk, needed again", BEEST_KIND_CHUNK,
+	  "put l:Sg= withdraw put l:Sg= ?settled" },
+	{ "an entry", BEEST_KIND_SERVICE, "put l:EPs ?settled c: l: c: l:" },
+	{ "an entry, handed over, arrived", BEEST_KIND_SERVICE, "put l:EP~ l:g= ?settled c: l:" },
+	{ "an entry, handed over, lost", BEEST_KIND_SERVICE, "put l:EP~ l:g- l:EPs ?settled" },
+	{ "an entry, handed over, not among others", BEEST_KIND_SERVICE,
+	  "put l:EP~ ?unsettled l:gx ?unsettled l:EPs ?settled c:" },
+	{ "an entry, handed over, only an older one is there", BEEST_KIND_SERVICE,
+	  "put l:EPs put l:P~ l:g< ?unsettled l:EPs ?settled c:" },
+	{ "an entry, handed over, the list is damaged", BEEST_KIND_SERVICE,
+	  "put l:EP~ l:g% ?unsettled l:EPs ?settled" },
+	{ "an entry, failing", BEEST_KIND_SERVICE, "put l:EP! ?unsettled l:EP! l:EPs ?settled" },
+	{ "one more entry in a list", BEEST_KIND_SERVICE, "put l:EPs put l:Ps put l:P~ l:g= l:" },
+	{ "one more, failing", BEEST_KIND_SERVICE, "put l:EPs put l:P! l:Ps ?settled" },
+	{ "one more, handed over, lost", BEEST_KIND_SERVICE, "put l:EPs put l:P~ l:g- l:EPs" },
+	{ "one more, the server lost all", BEEST_KIND_SERVICE,
 	  "put l:EPs put lose l:EPs ?settled" },
-	{ "one more, by insisting", BEEST_KIND_BARRIER, "put l:EPs put l:Ps insist l:EPs" },
-	{ "an entry, the list is damaged", BEEST_KIND_BARRIER, "put l:EPs c:g% l:EPs ?settled" },
-	{ "an entry, the server lost all", BEEST_KIND_BARRIER,
+	{ "one more, by insisting", BEEST_KIND_SERVICE, "put l:EPs put l:Ps insist l:EPs" },
+	{ "an entry, the server lost all", BEEST_KIND_SERVICE,
 	  "put l:EPs lose ?unsettled l:EPs ?settled l:" },
-	{ "an entry is never renewed", BEEST_KIND_BARRIER,
-	  "put l:EPs +201 c:g= l: +201 c:g= l: +201 c:g= l: ?settled" },
-	{ "an entry, by insisting", BEEST_KIND_BARRIER, "put l:EPs insist l:EPs ?settled l:" },
-	{ "an entry, lost before its answer came", BEEST_KIND_BARRIER,
+	{ "an entry is never renewed", BEEST_KIND_SERVICE,
+	  "put l:EPs +201 c: l: +201 c: l: +201 c: l: ?settled" },
+	{ "an entry, by insisting", BEEST_KIND_SERVICE, "put l:EPs insist l:EPs ?settled l:" },
+	{ "an entry, lost before its answer came", BEEST_KIND_SERVICE,
 	  "put l:EP$ ?unsettled l:EPs ?settled" },
-	{ "an entry, its list is too large", BEEST_KIND_BARRIER, "put l:EP# ?settled l: lose l:" },
-	{ "an entry, forgotten", BEEST_KIND_BARRIER, "put l:EPs forget ?gone l: c:" },
+	{ "an entry, its list is too large", BEEST_KIND_SERVICE, "put l:EP# ?settled l: lose l:" },
+	{ "an entry, forgotten", BEEST_KIND_SERVICE, "put l:EPs forget ?gone l: c:" },
 	{ "a message", BEEST_KIND_MESSAGE, "put l:Ss ?settled l: c: +201 c: l:" },
 	{ "a message is restored", BEEST_KIND_MESSAGE, "put l:Ss lose l:Aa ?settled l:" },
 	{ "until it has expired", BEEST_KIND_MESSAGE, "put l:Ss +601 lose ?gone l:" },
@@ -180,6 +235,7 @@ static struct beest_lease_plan plan;
 static char key[BEEST_KEY_MAX + 1];
 static uint64_t number;
 static unsigned int versions;
+static size_t missing;			/* in the last look */
 static const char *where;		/* names the failing test */
 
 static void script_fail(const char *why, const char *what)
@@ -213,16 +269,23 @@ static size_t value_make(uint8_t *bytes, enum beest_record_kind kind, unsigned i
 	return size + record_make(bytes + size, kind, 0, &other, 0);
 }
 
-static void script_put(enum beest_record_kind kind, uint8_t flags)
+static void script_claim(enum beest_record_kind kind, uint8_t flags, bool claims, uint64_t unique)
 {
 	uint8_t bytes[128];
 	struct beest_lease_wanted wanted = {
 		.kind = kind, .key = key, .serial = 1, .flags = flags, .bytes = bytes,
+		.claims = claims, .unique = unique, .digest = versions,
 	};
 
-	wanted.size = record_make(bytes, kind, ++versions, &self, flags);
+	wanted.size = record_make(bytes, kind, versions, &self, flags);
 	assert_int_equal(beest_lease_put(leases, &wanted), 0);
 	memset(bytes, 0, sizeof(bytes));
+}
+
+static void script_put(enum beest_record_kind kind, uint8_t flags)
+{
+	versions++;
+	script_claim(kind, flags, false, 0);
 }
 
 static const char *plan_text(void)
@@ -232,15 +295,16 @@ static const char *plan_text(void)
 	size_t i;
 
 	for (i = 0; i < plan.write_count; i++) {
-		*at = "SADIP"[plan.writes[i].verb];
+		*at = "SADIPC"[plan.writes[i].verb];
 		if (*at == 'A' && !plan.writes[i].size)
 			*at = 'E';
 		if (*at != 'D' && wire_flags(plan.writes[i].value) & BEEST_RECORD_CLOSED) {
 			*at = *at == 'S' ? 'T' : 'U';
 			assert_int_equal(plan.writes[i].ttl, 60);
 		}
-		if (strchr("SAEP", *at))
+		if (strchr("SAEPC", *at))
 			assert_int_equal(plan.writes[i].ttl, TTL);
+		assert_int_equal(plan.writes[i].unique != 0 && *at != 'A', *at == 'C');
 		at++;
 	}
 	for (i = 1; i < plan.key_count; i++)
@@ -262,10 +326,11 @@ static void look_answer(enum beest_record_kind kind, char answer)
 		value->size = value_make(bytes, kind, versions - 1, &self, 0);
 	else if (answer == '^')
 		value->size = value_make(bytes, kind, versions, &self, BEEST_RECORD_CLOSED);
-	else if (answer == 'x')
+	else if (answer == 'x' || answer == 'o')
 		value->size = value_make(bytes, kind, versions, &other, 0);
 	else if (answer == '-')
 		value->bytes = NULL;
+	value->unique = strchr("<o", answer) ? UNIQUE : UNIQUE + 1;
 	plan.number = ++number;
 	if (answer == '#') {
 		plan.writes[plan.write_count - 1].ret = -EMSGSIZE;
@@ -273,13 +338,14 @@ static void look_answer(enum beest_record_kind kind, char answer)
 	}
 	if (plan.write_count)
 		plan.writes[plan.write_count - 1].done = answer == '$';
-	beest_lease_done(leases, &plan, strchr("!#", answer) ? -EHOSTDOWN :
-			 answer == '$' ? -ENODATA : 0, !strchr("~!#", answer), values, number);
+	missing = beest_lease_done(leases, &plan, strchr("!#", answer) ? -EHOSTDOWN :
+				   answer == '$' ? -ENODATA : 0, !strchr("~!#", answer), values,
+				   number);
 }
 
 static void script_look(enum beest_record_kind kind, const char *word, bool echo)
 {
-	size_t length = strcspn(word + 2, "=-<^x%!~sa#$");
+	size_t length = strcspn(word + 2, "=-<^xo%!~sa#$");
 	const char *text;
 
 	assert_int_equal(beest_lease_plan(leases, 0, *word == 'c', 0, &plan), 0);
@@ -315,6 +381,11 @@ static void script_word(const struct script *script, const char *word)
 	if (!strcmp(word, "put") || !strcmp(word, "echo")) {
 		echo = *word == 'e';
 		script_put(script->kind, echo ? BEEST_RECORD_ECHO : 0);
+	} else if (!strcmp(word, "claim") || !strcmp(word, "cas")) {
+		versions++;
+		script_claim(script->kind, 0, true, word[1] == 'a' ? UNIQUE : 0);
+	} else if (!strcmp(word, "again")) {
+		script_claim(script->kind, 0, true, UNIQUE);
 	} else if (!strcmp(word, "doom")) {
 		beest_lease_doom(leases, 1);
 	} else if (!strcmp(word, "withdraw")) {
@@ -335,6 +406,8 @@ static void script_word(const struct script *script, const char *word)
 		registry_stage.now += atoi(word + 2) * BEEST_MS;
 	} else if (*word == '+') {
 		registry_stage.now += atoi(word + 1) * BEEST_SECOND;
+	} else if (!strcmp(word, "?missing")) {
+		assert_int_equal(missing, 1);
 	} else if (*word == '?') {
 		script_ask(word);
 	} else {
@@ -448,24 +521,6 @@ static void a_leftover_is_seen_meanwhile(void **state)
 	beest_lease_lose(leases, 0);
 	script_look(BEEST_KIND_QP, "l:Ag=", false);
 	script_ask("?settled");
-	beest_lease_close(leases);
-}
-
-/* A note belongs to the key, whatever version is wanted there. */
-static void a_note(void **state)
-{
-	(void)state;
-	where = "a note";
-	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
-	beest_lease_note(leases, "nobody's", 1);
-	assert_int_equal(beest_lease_noted(leases, "nobody's"), 0);
-	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_noted(leases, key), 0);
-	beest_lease_note(leases, key, 7);
-	script_put(BEEST_KIND_QP, 0);
-	assert_int_equal(beest_lease_noted(leases, key), 7);
-	beest_lease_forget(leases, key, 0);
-	assert_int_equal(beest_lease_noted(leases, key), 0);
 	beest_lease_close(leases);
 }
 
@@ -1093,7 +1148,6 @@ int main(void)
 		REGISTRY_TEST(versions_that_cross),
 		REGISTRY_TEST(versions_that_overlap),
 		REGISTRY_TEST(a_leftover_is_seen_meanwhile),
-		REGISTRY_TEST(a_note),
 		REGISTRY_TEST(messages_that_expired),
 		REGISTRY_TEST(many),
 		REGISTRY_TEST(a_withdrawal_does_not_walk_all_records),

@@ -659,6 +659,15 @@ static void gather_some(void *data)
 	}
 }
 
+/* Other values than gather_some(). */
+static void gather_others(void *data)
+{
+	struct gatherer *g = data;
+	uint32_t all[3], value = 7;
+
+	assert_int_equal(gather(g, &value, sizeof(value), all), 0);
+}
+
 static void gather_all(void (*what)(void *data), int64_t deadline)
 {
 	size_t i;
@@ -673,17 +682,28 @@ static void gather_all(void (*what)(void *data), int64_t deadline)
 static void each_gets_the_values_of_all(void **state)
 {
 	(void)state;
-	/* What a former run left under the same keys does not count. */
-	assert_int_equal(hartebeest_msg_push(other, "m", "", 0, 0), 0);
-	assert_int_equal(beest_message_push(other->registry, BEEST_KIND_VALUE, "sum/0/1", "old!", 4,
-					    &brief, REGISTRY_LIMIT(0)), 0);
 	gather_all(gather_some, 0);
 	setup_again();
 	gather_all(gather_some, HARTEBEEST_ONCE);
 }
 
+/* What an earlier run left under the same keys does not count. */
+static void values_of_an_earlier_run(void **state)
+{
+	size_t i;
+
+	(void)state;
+	gather_all(gather_others, 0);
+	for (i = 0; i < BEEST_COUNT(gatherers); i++)
+		party_kill(&party[i]);
+	author = party_open(3, 0, 3, NULL)->hb;
+	reader = party_open(4, 1, 3, NULL)->hb;
+	other = party_open(5, 2, 3, NULL)->hb;
+	gather_all(gather_some, 0);
+}
+
 static const char *const namesakes[] = {
-	"gather/sum/0/0", "gather/sum/0/1", "gather/sum/1/0", "gather/sum/1/1", "sum/0/0",
+	"fence/sum/lead", "fence/sum/0", "fence/sum/1", "sum/lead", "sum/1",
 };
 
 static void push_namesakes(void *data)
@@ -733,9 +753,10 @@ static void gather_wrongly(void *data)
 	char value[8] = "", all[24];
 
 	g->ret = gather(g, value, g->rank == 1 ? 4 : 8, all);
-	if (g->rank == 0)
-		assert_error_has("gather 'sum': rank 1 gives 4 bytes, but rank 0, this one, gives "
-				 "8");
+	/* The two that differ may find it out by themselves, in this order or the other. */
+	assert_error_has("gather 'sum', pass 1: rank ");
+	assert_error_has("rank 1 gives 4");
+	assert_error_has("rank 0 gives 8");
 }
 
 static void sizes_that_differ(void **state)
@@ -752,7 +773,7 @@ static void sizes_that_differ(void **state)
 	assert_error_has("size is 0");
 	assert_int_equal(hartebeest_gather(author, "sum", &byte, 1, &byte, crew_now() + 5),
 			 -ETIMEDOUT);
-	assert_error_has("gather 'sum', pass 7: ");
+	assert_error_has("gather 'sum', pass 6: ");
 }
 
 /* ----------------------------------------------------------------------------- arguments --- */
@@ -814,6 +835,7 @@ int main(void)
 		TEST(numbers_are_drawn_once),
 		TEST(counters_that_fail),
 		TEST(each_gets_the_values_of_all),
+		TEST(values_of_an_earlier_run),
 		TEST(messages_named_like_values),
 		TEST(whatever_fails_once),
 		TEST(sizes_that_differ),

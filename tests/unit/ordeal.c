@@ -66,8 +66,7 @@ static void event_happen(const struct event *event, struct fake_kv_server *serve
 		fake_kv_apply_late();
 		break;
 	case NEIGHBOUR:
-		beest_message_push(two, BEEST_KIND_MESSAGE, "other", TEXT, sizeof(TEXT), &plain,
-				   REGISTRY_LIMIT(0));
+		beest_message_push(two, "other", TEXT, sizeof(TEXT), &plain, REGISTRY_LIMIT(0));
 		break;
 	case PAUSE:
 		registry_stage.now += BEEST_SECOND;
@@ -138,8 +137,7 @@ static int endure(const char *servers)
 	request = 0;
 	fake_kv.hook = hook;
 	began = registry_stage.now;
-	ret = beest_message_push(one, BEEST_KIND_MESSAGE, name, TEXT, strlen(TEXT), &plain,
-				 REGISTRY_LIMIT(0));
+	ret = beest_message_push(one, name, TEXT, strlen(TEXT), &plain, REGISTRY_LIMIT(0));
 	if (ret < 0 && !may_fail())
 		fail_msg("%s: %d, %s", where, ret, beest_error_text());
 	if (ret < 0 && !strstr(beest_error_text(), "server a:1: ") &&

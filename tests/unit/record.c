@@ -2,7 +2,6 @@
 /* record.c - the wire form: records come back as encoded, and nothing else is accepted */
 #include "config.h"
 
-#include <endian.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,8 @@
 
 /* ------------------------------------------------------------------ what is encoded --- */
 
-#define ROLL UINT64_C(0x3c5a5b48473751d9)
+#define VIEW UINT64_C(0x4d62ae6c0981e4b4)
+#define IDS UINT64_C(0xa8c7f732281a3812)
 #define PARTICIPANTS UINT64_C(0x08cd4c29d1e47d35)
 #define SERVERS UINT64_C(0xae0000b3a8add862)
 
@@ -81,29 +81,40 @@ static int body_of_rank(uint8_t *flags, uint8_t *bytes)
 	return beest_record_rank_encode(&rank_example, bytes);
 }
 
-/* What a rank contributes that comes to the barrier "all". */
-static uint64_t contribution(void)
-{
-	return htobe64(beest_hash_text("all"));
-}
+/* The first barrier of ranks 0 and 1. */
+static const struct beest_fence_setup barrier_of_two = {
+	.what = BEEST_FENCE_BARRIER, .size = 2, .ranks = IDS,
+};
 
-static int body_of_mark(uint8_t *flags, uint8_t *bytes)
+static int body_of_leader(uint8_t *flags, uint8_t *bytes)
 {
-	const struct beest_barrier_body body = { .word = BEEST_BARRIER_COMES };
-	const uint64_t all = contribution();
-	int size = beest_record_barrier_encode(&body, bytes);
+	struct beest_leader_body body = {
+		.setup = barrier_of_two, .call = 1, .added = incarnation(0), .proposed = VIEW,
+	};
+	uint8_t view[2 * BEEST_FENCE_ENTRY];
+	uint32_t rank;
 
 	(void)flags;
-	memcpy(bytes + size, &all, sizeof(all));
-	return size + (int)sizeof(all);
+	for (rank = 0; rank < 2; rank++) {
+		const struct beest_fence_entry entry = {
+			.rank = rank, .incarnation = incarnation((uint8_t)(16 * rank)), .call = 1,
+		};
+
+		body.chunks_size += (size_t)beest_record_entry_encode(&entry, view +
+								      body.chunks_size);
+	}
+	body.chunks = view;
+	return beest_record_leader_encode(&body, bytes);
 }
 
-static int body_of_pass(uint8_t *flags, uint8_t *bytes)
+static int body_of_member(uint8_t *flags, uint8_t *bytes)
 {
-	const struct beest_barrier_body body = { .word = BEEST_BARRIER_COMES, .roll = ROLL };
+	const struct beest_member_body body = {
+		.setup = barrier_of_two, .call = 1, .follows = incarnation(0), .view = VIEW,
+	};
 
 	(void)flags;
-	return beest_record_barrier_encode(&body, bytes);
+	return beest_record_member_encode(&body, bytes);
 }
 
 static int body_of_message(uint8_t *flags, uint8_t *bytes)
@@ -116,46 +127,61 @@ static int body_of_message(uint8_t *flags, uint8_t *bytes)
 /* ------------------------------------------------------------------------- vectors --- */
 
 /*
- * Records of rank 0 with the incarnation 00 01 ... 0f, made by another program.  All of them are
- * also examples of hartebeest-exchange(7); those of barriers are the first entries of lists there.
+ * Records of rank 0 with the incarnation 00 01 ... 0f, and of rank 1 with 10 11 ... 1f, made by
+ * another program.  All of them are also examples of hartebeest-exchange(7).
  */
 static const struct vector {
 	const char *key;
+	int32_t rank;
 	enum beest_record_kind kind;
 	int (*body)(uint8_t *flags, uint8_t *bytes);
 	const char *hex;
 } vectors[] = {
-	{ "hb1/demo/msg/greeting", BEEST_KIND_MESSAGE, body_of_message,
+	{ "hb1/demo/msg/greeting", 0, BEEST_KIND_MESSAGE, body_of_message,
 	  "4842520173" "00" "000102030405060708090a0b0c0d0e0f" "00000000" "68656c6c6f" "632994d5" },
-	{ "hb1/demo/mr/buf", BEEST_KIND_MR, body_of_mr,
+	{ "hb1/demo/mr/buf", 0, BEEST_KIND_MR, body_of_mr,
 	  "484252016d" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
 	  "00007f0011223344" "0000000000001000" "00001234" "00000007" "204baa71" },
-	{ "hb1/demo/qp/0-1", BEEST_KIND_QP, body_of_qp,
+	{ "hb1/demo/qp/0-1", 0, BEEST_KIND_QP, body_of_qp,
 	  "4842520171" "02" "000102030405060708090a0b0c0d0e0f" "00000000"
 	  "02020205100001" "0000" "ffff" "0000012a" "00abcdef" "00000000" "00000003"
 	  "00000000000000000000ffff0a000001"
 	  "101112131415161718191a1b1c1d1e1f" "0000012b" "00123456" "00000001"
 	  "00007f0011223344" "0000000000001000" "00001234" "00000007" "cfaf72b4" },
-	{ "hb1/demo/rank/0", BEEST_KIND_RANK, body_of_rank,
+	{ "hb1/demo/rank/0", 0, BEEST_KIND_RANK, body_of_rank,
 	  "4842520172" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
 	  "000000006b00df00" "08cd4c29d1e47d35" "ae0000b3a8add862" "00001267" "00000002" "00"
 	  "101112131415161718191a1b1c1d1e1f"
 	  "05" "6e6f646531" "08" "6d6c78355f303a31" "00" "9ab74649" },
-	{ "hb1/demo/barrier/-/-/0", BEEST_KIND_BARRIER, body_of_mark,
-	  "4842520162" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
-	  "01" "00000000" "00000000" "0000000000000000" "e6f09b190519daa4" "1dd51cbd" },
-	{ "hb1/demo/barrier/3c5a5b48473751d9/-/0/0", BEEST_KIND_BARRIER, body_of_pass,
-	  "4842520162" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
-	  "01" "00000000" "00000000" "3c5a5b48473751d9" "6a33b6f7" },
+	{ "hb1/demo/fence/all/lead", 0, BEEST_KIND_LEADER, body_of_leader,
+	  "4842520166" "00" "000102030405060708090a0b0c0d0e0f" "00000000"
+	  "01" "00000002" "a8c7f732281a3812" "0000000000000000" "00000001"
+	  "000102030405060708090a0b0c0d0e0f" "0000000000000000" "0000000000000000"
+	  "4d62ae6c0981e4b4" "00000000000000000000000000000000" "00000000" "00" "00000000"
+	  "00" "0000" "00000000" "0000"
+	  "00000000" "000102030405060708090a0b0c0d0e0f" "00000001" "00000000"
+	  "00000001" "101112131415161718191a1b1c1d1e1f" "00000001" "00000000" "65d5e82e" },
+	{ "hb1/demo/fence/all/1", 1, BEEST_KIND_MEMBER, body_of_member,
+	  "4842520165" "00" "101112131415161718191a1b1c1d1e1f" "00000001"
+	  "01" "00000002" "a8c7f732281a3812" "0000000000000000" "00000001"
+	  "000102030405060708090a0b0c0d0e0f" "4d62ae6c0981e4b4" "0000000000000000"
+	  "00000000" "0000" "83b240da" },
 };
 
-#define VECTOR_MAX 160
+#define VECTOR_MAX 208
 #define QP_VECTOR (&vectors[2])
 #define RANK_VECTOR (&vectors[3])
+#define LEADER_VECTOR (&vectors[4])
+#define MEMBER_VECTOR (&vectors[5])
 
 enum { AT_VERSION = 3, AT_KIND = 4, AT_FLAGS = 5, AT_BODY = 26 };
 
 #define RANK_TEXTS 49			/* where those of a rank's body begin */
+
+static struct beest_incarnation vector_author(const struct vector *vector)
+{
+	return incarnation((uint8_t)(16 * vector->rank));
+}
 
 static unsigned int hex_value(char digit)
 {
@@ -217,7 +243,8 @@ static int vector_encode(const struct vector *vector, uint8_t *bytes, size_t roo
 {
 	uint8_t body[BEEST_BODY_MAX];
 	struct beest_record record = {
-		.kind = vector->kind, .incarnation = incarnation(0), .rank = 0, .body = body,
+		.kind = vector->kind, .incarnation = vector_author(vector), .rank = vector->rank,
+		.body = body,
 	};
 
 	record.size = (size_t)vector->body(&record.flags, body);
@@ -242,47 +269,38 @@ static void wire_form_is_fixed(void **state)
 
 static void the_page_shows_these_bytes(void **state)
 {
-	char *page = page_read(PAGE), hex[PAGE_HEX], length[9];
-	size_t i, size;
+	char *page = page_read(PAGE), hex[PAGE_HEX];
+	size_t i;
 
 	(void)state;
 	for (i = 0; i < BEEST_COUNT(vectors); i++) {
 		page_hex(page, vectors[i].key, hex);
-		size = strlen(vectors[i].hex);
-		if (vectors[i].kind != BEEST_KIND_BARRIER) {
-			assert_string_equal(hex, vectors[i].hex);
-			continue;
-		}
-		snprintf(length, sizeof(length), "%04x", (unsigned int)size / 2);
-		assert_memory_equal(hex, length, 4);
-		assert_memory_equal(hex + 4, vectors[i].hex, size);
+		assert_string_equal(hex, vectors[i].hex);
 	}
 	free(page);
 }
 
 static void the_page_has_these_digests(void **state)
 {
-	struct beest_incarnation both[2] = { incarnation(0), incarnation(16) };
-	const uint32_t generation = 0;
+	static const struct {
+		const char *of;
+		uint64_t digest;
+	} rows[] = { { "servers", SERVERS }, { "ids", IDS }, { "view", VIEW } };
+	static const uint8_t ids[] = { 0, 0, 0, 0, 0, 0, 0, 1 };
 	char *page = page_read(PAGE), text[32];
 	struct beest_choice servers[2];
-	uint64_t digest = BEEST_HASH_FNV;
 	size_t i;
 
 	(void)state;
 	beest_choice_set(&servers[0], "node1:11211");
 	beest_choice_set(&servers[1], "node2:11211");
 	assert_true(beest_choice_digest(servers, 2) == SERVERS);
-	for (i = 0; i < 2; i++) {
-		digest = beest_hash_fnv(digest, &both[i], sizeof(both[i]));
-		digest = beest_hash_fnv(digest, &generation, sizeof(generation));
+	assert_true(beest_hash_fnv(BEEST_HASH_FNV, ids, sizeof(ids)) == IDS);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		snprintf(text, sizeof(text), "0x%llx", (unsigned long long)rows[i].digest);
+		if (!strstr(page, text))
+			fail_msg("the page lacks the digest of the %s, %s", rows[i].of, text);
 	}
-	digest = htobe64(digest | 1);		/* of the only part */
-	assert_true((beest_hash_fnv(BEEST_HASH_FNV, &digest, sizeof(digest)) | 1) == ROLL);
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)SERVERS);
-	assert_non_null(strstr(page, text));
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)ROLL);
-	assert_non_null(strstr(page, text));
 	free(page);
 }
 
@@ -330,8 +348,8 @@ static void every_kind_and_length_comes_back(void **state)
 static void kinds_have_rows(void **state)
 {
 	static const char *const words[] = {
-		"rank", "mr", "qp", "msg", "gather", "barrier", "barrier", "service", "service",
-		"counter",
+		"rank", "mr", "qp", "msg", "fence", "fence", "fence", "fence", "service",
+		"service", "counter",
 	};
 	const struct beest_record_row *row;
 	size_t i;
@@ -475,7 +493,7 @@ static void garbage_is_refused(void **state)
 
 static void any_kind_of_sound_bytes(void **state)
 {
-	struct beest_incarnation wanted = incarnation(0);
+	struct beest_incarnation wanted;
 	struct beest_record record;
 	uint8_t bytes[VECTOR_MAX];
 	size_t i, size;
@@ -486,6 +504,8 @@ static void any_kind_of_sound_bytes(void **state)
 		assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_ANY,
 						     vectors[i].key, &record), 0);
 		assert_int_equal(record.kind, vectors[i].kind);
+		assert_int_equal(record.rank, vectors[i].rank);
+		wanted = vector_author(&vectors[i]);
 		assert_memory_equal(&record.incarnation, &wanted, sizeof(wanted));
 		assert_true(decode(bytes, size - 1, BEEST_KIND_ANY, vectors[i].key) < 0);
 		assert_true(decode(bytes, 29, BEEST_KIND_ANY, vectors[i].key) < 0);
@@ -881,25 +901,6 @@ static void lying_lengths_are_refused(void **state)
 	assert_int_equal(beest_record_rank_decode(&record, &out), 0);
 }
 
-static void barriers_come_back(void **state)
-{
-	struct beest_barrier_body out, in = {
-		.word = UINT8_MAX, .part = UINT32_MAX - 1, .round = UINT32_MAX - 3,
-		.roll = UINT64_MAX - 2,
-	};
-	uint8_t bytes[BEEST_BODY_MAX];
-	struct beest_record record = { .body = bytes };
-
-	(void)state;
-	record.size = (size_t)beest_record_barrier_encode(&in, bytes);
-	assert_int_equal(record.size, BEEST_BARRIER_SIZE);
-	assert_int_equal(beest_record_barrier_decode(&record, &out), 0);
-	assert_int_equal(out.word, in.word);
-	assert_int_equal(out.part, in.part);
-	assert_int_equal(out.round, in.round);
-	assert_true(out.roll == in.roll);
-}
-
 /* Decodes a body as @kind, from memory of exactly that size. */
 static int body_decode(enum beest_record_kind kind, uint8_t flags, const uint8_t *bytes,
 		       size_t size)
@@ -912,17 +913,298 @@ static int body_decode(enum beest_record_kind kind, uint8_t flags, const uint8_t
 		struct beest_qp_body qp;
 		struct hartebeest_remote_mr mr;
 		struct beest_rank_body rank;
-		struct beest_barrier_body barrier;
+		struct beest_member_body member;
+		struct beest_leader_body leader;
 	} out;
 	int ret;
 
-	memcpy(exact, bytes, size);
+	if (size)
+		memcpy(exact, bytes, size);
 	ret = kind == BEEST_KIND_QP ? beest_record_qp_decode(&record, &out.qp) :
 	      kind == BEEST_KIND_MR ? beest_record_mr_decode(&record, &out.mr) :
 	      kind == BEEST_KIND_RANK ? beest_record_rank_decode(&record, &out.rank) :
-	      beest_record_barrier_decode(&record, &out.barrier);
+	      kind == BEEST_KIND_MEMBER ? beest_record_member_decode(&record, &out.member) :
+	      beest_record_leader_decode(&record, &out.leader);
 	free(exact);
 	return ret;
+}
+
+/* ------------------------------------------------------------------------- fences --- */
+
+#define MEMBER_HEAD 63			/* bytes before the reason or the contribution */
+#define LEADER_HEAD 99			/* bytes before the reason or the ranges */
+
+/* No field has the bytes of another one, so none can be taken for another. */
+static struct beest_fence_setup setup_example(void)
+{
+	return (struct beest_fence_setup){
+		.what = BEEST_FENCE_MESH, .size = 0x80000001, .ranks = UINT64_C(0xf102030405060708),
+		.form = UINT64_C(0xf1121314151617),
+	};
+}
+
+static struct beest_fence_trouble trouble_example(bool with)
+{
+	struct beest_fence_trouble trouble = { .error = with ? 0xff01 : 0 };
+
+	if (with)
+		unit_repeat(trouble.text, 't', BEEST_REASON_MAX - 1);
+	return trouble;
+}
+
+static struct beest_member_body member_example(bool refuses, const void *value, size_t size)
+{
+	return (struct beest_member_body){
+		.setup = setup_example(), .call = 0xfffffffe, .follows = incarnation(0x20),
+		.view = UINT64_C(0xf122232425262728), .pass = UINT64_C(0xf132333435363738),
+		.refusal = trouble_example(refuses), .shown = (uint32_t)size / 2, .value = value,
+		.size = size,
+	};
+}
+
+static struct beest_leader_body leader_example(bool fails, size_t ranges, uint32_t chunks)
+{
+	static const uint8_t digests[] = "digest_0digest_1digest_2";
+	struct beest_leader_body body = {
+		.setup = setup_example(), .call = 0xfffffffd, .added = incarnation(0x30),
+		.committed = UINT64_C(0xf142434445464748), .passes = UINT64_C(0xf152535455565758),
+		.proposed = UINT64_C(0xf162636465666768), .culprit = incarnation(0x40),
+		.culprit_call = 0xfffffffc, .in_pass = 1, .failure = trouble_example(fails),
+		.looked = 0xfffffffb, .range_count = (uint8_t)ranges, .chunk_ranks = 0xfffa,
+		.chunk_count = chunks, .chunks = digests, .chunks_size = 8 * chunks,
+	};
+	uint32_t i;
+
+	for (i = 0; i < ranges; i++)
+		body.missing[i] = (struct beest_fence_range){ 0x80000000 + 3 * i,
+							      0x80000001 + 3 * i };
+	return body;
+}
+
+static void setups_are_same(const struct beest_fence_setup *a, const struct beest_fence_setup *b)
+{
+	assert_int_equal(a->what, b->what);
+	assert_int_equal(a->size, b->size);
+	assert_true(a->ranks == b->ranks);
+	assert_true(a->form == b->form);
+}
+
+static void members_come_back(void **state)
+{
+	static const uint8_t value[300] = { 1, 2, 3, [299] = 4 };
+	static const size_t sizes[] = { 0, 1, 2, 300 };
+	uint8_t bytes[BEEST_MEMBER_MAX(sizeof(value))];
+	struct beest_record record = { .body = bytes };
+	struct beest_member_body in, out;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2 * BEEST_COUNT(sizes); i++) {
+		in = member_example(i % 2, value, sizes[i / 2]);
+		memset(&out, 'x', sizeof(out));
+		record.size = (size_t)beest_record_member_encode(&in, bytes);
+		assert_int_equal(record.size, MEMBER_HEAD + in.size +
+				 (i % 2 ? BEEST_REASON_MAX : 0));
+		assert_int_equal(beest_record_member_decode(&record, &out), 0);
+		setups_are_same(&out.setup, &in.setup);
+		assert_int_equal(out.call, in.call);
+		assert_memory_equal(&out.follows, &in.follows, sizeof(in.follows));
+		assert_true(out.view == in.view && out.pass == in.pass);
+		assert_int_equal(out.refusal.error, in.refusal.error);
+		assert_string_equal(out.refusal.text, in.refusal.text);
+		assert_int_equal(out.shown, in.shown);
+		assert_int_equal(out.size, in.size);
+		assert_ptr_equal(out.value, bytes + record.size - in.size);
+		assert_memory_equal(out.value, value, in.size);
+	}
+}
+
+static void leader_comes_back(bool fails, size_t ranges, uint32_t chunks)
+{
+	struct beest_leader_body out, in = leader_example(fails, ranges, chunks);
+	uint8_t bytes[BEEST_LEADER_MAX(24)];
+	struct beest_record record = { .body = bytes };
+
+	memset(&out, 'x', sizeof(out));
+	record.size = (size_t)beest_record_leader_encode(&in, bytes);
+	assert_int_equal(record.size, LEADER_HEAD + (fails ? BEEST_REASON_MAX : 0) + 8 * ranges +
+			 8 * chunks);
+	assert_int_equal(beest_record_leader_decode(&record, &out), 0);
+	setups_are_same(&out.setup, &in.setup);
+	assert_int_equal(out.call, in.call);
+	assert_memory_equal(&out.added, &in.added, sizeof(in.added));
+	assert_true(out.committed == in.committed && out.passes == in.passes);
+	assert_true(out.proposed == in.proposed);
+	assert_memory_equal(&out.culprit, &in.culprit, sizeof(in.culprit));
+	assert_int_equal(out.culprit_call, in.culprit_call);
+	assert_int_equal(out.in_pass, in.in_pass);
+	assert_int_equal(out.failure.error, in.failure.error);
+	assert_string_equal(out.failure.text, in.failure.text);
+	assert_int_equal(out.looked, in.looked);
+	assert_int_equal(out.range_count, ranges);
+	assert_memory_equal(out.missing, in.missing, sizeof(in.missing));
+	assert_int_equal(out.chunk_ranks, in.chunk_ranks);
+	assert_int_equal(out.chunk_count, chunks);
+	assert_int_equal(out.chunks_size, in.chunks_size);
+	assert_memory_equal(out.chunks, in.chunks, in.chunks_size);
+}
+
+static void leaders_come_back(void **state)
+{
+	static const size_t ranges[] = { 0, 1, BEEST_FENCE_RANGES };
+	size_t i;
+	uint32_t chunks;
+
+	(void)state;
+	for (i = 0; i < 2 * BEEST_COUNT(ranges); i++)
+		for (chunks = 0; chunks < 4; chunks++)
+			leader_comes_back(i % 2, ranges[i / 2], chunks);
+}
+
+static void entries_come_back(void **state)
+{
+	struct beest_fence_entry out, in = {
+		.rank = 0x80000002, .incarnation = incarnation(0x50), .call = 0xfffffff9,
+		.value = (const uint8_t *)"value",
+	};
+	uint8_t bytes[BEEST_FENCE_ENTRY + 5], *exact;
+	size_t size, cut;
+
+	(void)state;
+	for (in.size = 0; in.size <= 5; in.size++) {
+		size = (size_t)beest_record_entry_encode(&in, bytes);
+		assert_int_equal(size, BEEST_FENCE_ENTRY + in.size);
+		for (cut = 0; cut <= size; cut++) {
+			exact = malloc(cut ? cut : 1);
+			memcpy(exact, bytes, cut);
+			memset(&out, 'x', sizeof(out));
+			assert_int_equal(beest_record_entry_decode(exact, cut, &out),
+					 cut < size ? -EBADMSG : (int)size);
+			if (cut == size) {
+				assert_int_equal(out.rank, in.rank);
+				assert_memory_equal(&out.incarnation, &in.incarnation,
+						    sizeof(in.incarnation));
+				assert_int_equal(out.call, in.call);
+				assert_int_equal(out.size, in.size);
+				assert_memory_equal(out.value, "value", in.size);
+				assert_null(out.hidden);
+				assert_int_equal(out.hidden_size, 0);
+			} else if (cut >= BEEST_FENCE_ENTRY) {
+				assert_error_is("what rank 2147483650 contributes ends too early");
+			}
+			free(exact);
+		}
+	}
+}
+
+/* What follows the reason and the ranges has no length of its own: it ends with the record. */
+static void fences_end_at_no_wrong_byte(void **state)
+{
+	struct beest_member_body member = member_example(true, "value", 5);
+	struct beest_leader_body leader = leader_example(true, 2, 3);
+	uint8_t bytes[BEEST_LEADER_MAX(24)];
+	size_t cut, size = (size_t)beest_record_member_encode(&member, bytes);
+
+	(void)state;
+	for (cut = 0; cut <= size; cut++)
+		assert_int_equal(body_decode(BEEST_KIND_MEMBER, 0, bytes, cut),
+				 cut + 5 < size + member.shown ? -EBADMSG : 0);
+	size = (size_t)beest_record_leader_encode(&leader, bytes);
+	for (cut = 0; cut <= size; cut++)
+		assert_int_equal(body_decode(BEEST_KIND_LEADER, 0, bytes, cut),
+				 cut < size ? -EBADMSG : 0);
+}
+
+/* The envelope is correct, but no author can have stored these values. */
+static void impossible_fences_are_named(void **state)
+{
+	static const char digests[] = "the record names 3 chunks of 65530 ranks, but does not have "
+				      "the digest of each";
+	static const struct {
+		enum beest_record_kind kind;
+		size_t at;
+		uint8_t byte;
+		const char *sentence;
+	} rows[] = {
+		{ BEEST_KIND_MEMBER, 60, 5, NULL },
+		{ BEEST_KIND_MEMBER, 60, 6, "the record ends within what its author contributes" },
+		{ BEEST_KIND_MEMBER, 57, 255,
+		  "the record ends within what its author contributes" },
+		{ BEEST_KIND_MEMBER, MEMBER_HEAD, BEEST_REASON_MAX - 1, NULL },
+		{ BEEST_KIND_MEMBER, MEMBER_HEAD, BEEST_REASON_MAX,
+		  "the record ends within a text" },
+		{ BEEST_KIND_MEMBER, MEMBER_HEAD, 255, "the record ends within a text" },
+		{ BEEST_KIND_MEMBER, MEMBER_HEAD, 0,
+		  "the record says that its author fails, but not why" },
+		{ BEEST_KIND_LEADER, 90, 255, "the record has 255 ranges of ranks" },
+		{ BEEST_KIND_LEADER, 90, BEEST_FENCE_RANGES + 1,
+		  "the record has 33 ranges of ranks" },
+		{ BEEST_KIND_LEADER, 90, 1, NULL },
+		{ BEEST_KIND_LEADER, 90, 3, digests },
+		{ BEEST_KIND_LEADER, 96, 2, NULL },
+		{ BEEST_KIND_LEADER, 96, 4, "the record names 4 chunks of 65530 ranks" },
+		{ BEEST_KIND_LEADER, 93, 0x80, "the record names 2147483651 chunks of 65530" },
+		{ BEEST_KIND_LEADER, LEADER_HEAD, 0,
+		  "the record says that its author fails, but not why" },
+		{ BEEST_KIND_LEADER, LEADER_HEAD, BEEST_REASON_MAX,
+		  "the record ends within a text" },
+	};
+	struct beest_member_body member = member_example(true, "value", 5);
+	struct beest_leader_body leader = leader_example(true, 2, 3);
+	uint8_t bytes[BEEST_LEADER_MAX(24)];
+	size_t i, size;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		size = (size_t)(rows[i].kind == BEEST_KIND_MEMBER ?
+				beest_record_member_encode(&member, bytes) :
+				beest_record_leader_encode(&leader, bytes));
+		bytes[rows[i].at] = rows[i].byte;
+		assert_int_equal(body_decode(rows[i].kind, 0, bytes, size),
+				 rows[i].sentence ? -EBADMSG : 0);
+		if (rows[i].sentence)
+			assert_error_has(rows[i].sentence);
+	}
+	leader.chunk_ranks = 0;
+	size = (size_t)beest_record_leader_encode(&leader, bytes);
+	assert_int_equal(body_decode(BEEST_KIND_LEADER, 0, bytes, size), -EBADMSG);
+	assert_error_has("3 chunks of 0 ranks");
+}
+
+/* All ranks of a job print the sentence of one. */
+static void reasons_of_a_fence_are_clean(void **state)
+{
+	static const struct {
+		const char *text, *clean;
+	} rows[] = {
+		{ "no device", "no device" },
+		{ "a\tb\033[2J\n", "a\\x09b\\x1b[2J\\x0a" },
+		{ "\302\265 \233 \177", "\302\265 \\x9b \\x7f" },
+	};
+	struct beest_member_body member = member_example(true, "v", 1), found;
+	struct beest_leader_body leader = leader_example(true, 1, 1), lead;
+	uint8_t bytes[BEEST_LEADER_MAX(8)];
+	struct beest_record record = { .body = bytes };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		strcpy(member.refusal.text, rows[i].text);
+		record.size = (size_t)beest_record_member_encode(&member, bytes);
+		assert_int_equal(beest_record_member_decode(&record, &found), 0);
+		assert_string_equal(found.refusal.text, rows[i].clean);
+		assert_memory_equal(found.value, "v", found.size);
+		strcpy(leader.failure.text, rows[i].text);
+		record.size = (size_t)beest_record_leader_encode(&leader, bytes);
+		assert_int_equal(beest_record_leader_decode(&record, &lead), 0);
+		assert_string_equal(lead.failure.text, rows[i].clean);
+		assert_int_equal(lead.missing[0].last, leader.missing[0].last);
+	}
+	/* A text that grows is cut, and never written behind its end. */
+	memset(member.refusal.text, '\n', BEEST_REASON_MAX - 1);
+	record.size = (size_t)beest_record_member_encode(&member, bytes);
+	assert_int_equal(beest_record_member_decode(&record, &found), 0);
+	assert_in_range(strlen(found.refusal.text), BEEST_REASON_MAX - 5, BEEST_REASON_MAX - 1);
 }
 
 static void messages_come_back(void **state)
@@ -973,7 +1255,8 @@ static void short_bodies_are_refused_and_longer_ones_accepted(void **state)
 		{ BEEST_KIND_MR, 0, 24, 1 },
 		{ BEEST_KIND_QP, 0, 95, 2 },
 		{ BEEST_KIND_QP, BEEST_RECORD_IP, 111, 2 },
-		{ BEEST_KIND_BARRIER, 0, BEEST_BARRIER_SIZE, 4 },
+		{ BEEST_KIND_LEADER, 0, LEADER_HEAD, 4 },
+		{ BEEST_KIND_MEMBER, 0, MEMBER_HEAD, 5 },
 	};
 	uint8_t bytes[VECTOR_MAX];
 	size_t i, size;
@@ -1056,7 +1339,12 @@ int main(void)
 		cmocka_unit_test(ranks_come_back),
 		cmocka_unit_test(control_characters_do_not_come_through),
 		cmocka_unit_test(lying_lengths_are_refused),
-		cmocka_unit_test(barriers_come_back),
+		cmocka_unit_test(members_come_back),
+		cmocka_unit_test(leaders_come_back),
+		cmocka_unit_test(entries_come_back),
+		cmocka_unit_test(fences_end_at_no_wrong_byte),
+		cmocka_unit_test(impossible_fences_are_named),
+		cmocka_unit_test(reasons_of_a_fence_are_clean),
 		cmocka_unit_test(messages_come_back),
 		cmocka_unit_test(short_bodies_are_refused_and_longer_ones_accepted),
 		cmocka_unit_test(a_longer_rank_is_accepted),

@@ -46,6 +46,7 @@
 #include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
+#include "lib/core/meshmark.h"
 #include "tests/support/crew.h"
 #include "tests/support/crowd.h"
 #include "tests/support/fake-process.h"
@@ -81,7 +82,7 @@
 
 enum op {
 	BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PUSH, READ, PAIRS, SERVE, WORK, TOGETHER,
-	LEAVE,
+	LEAVE, GATHER,
 	OPS,
 };
 
@@ -120,6 +121,7 @@ struct plan {
 	int reach;			/* how far away peers are; 0: all ranks are peers */
 	bool sealed;
 	bool hosts;			/* deaths are not known, as on other hosts */
+	enum { WAITS, POLLS, GIVES_UP, PATIENCES } patience;	/* in barriers and gathers */
 	bool twins;			/* two runs under one job id */
 	int64_t behind;			/* each rank of the second starts within this time */
 	enum { NOTHING, LEFT, KILLED, FORMERS } former;	/* what a run before these left */
@@ -437,6 +439,23 @@ static void draw_twins(struct plan *plan, uint64_t seed)
 		step_add(plan, firsts[draw(BEEST_COUNT(firsts))], plan->step_count % MESHES);
 }
 
+/*
+ * Barriers become gathers, and ranks that poll, or give up and call again.  Mixed apart from the
+ * dice, so that other plans stay as they were.
+ */
+static void draw_gathers(struct plan *plan)
+{
+	uint64_t apart = mix(plan->seed ^ 0x6a7e);
+	int i;
+
+	plan->patience = apart % 3 ? WAITS : (int)(apart / 3 % PATIENCES);
+	for (i = 0; i < plan->step_count; i++) {
+		apart = mix(apart);
+		if (plan->steps[i].op == BARRIER && apart % 3 == 0)
+			plan->steps[i].op = GATHER;
+	}
+}
+
 /* Of every few seeds, one is for two runs. */
 static void draw_plan(struct plan *plan, uint64_t seed)
 {
@@ -450,6 +469,7 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 			step->thread = 0;
 	else
 		draw_letters(plan);
+	draw_gathers(plan);
 }
 
 /*
@@ -570,7 +590,7 @@ static const struct plan kept[] = {
 static const char *const op_words[OPS] = {
 	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
 	"push of messages", "read of messages", "pairs", "service", "work", "together in mesh",
-	"leave",
+	"leave", "gather",
 };
 static const char *const what_words[] = {
 	"held up for", "fails", "fails, and is carried out after", "restarts its server",
@@ -624,6 +644,8 @@ static void plan_print(const struct plan *plan)
 		fprintf(stderr, ", peers up to %d away", plan->reach);
 	if (plan->hosts)
 		fprintf(stderr, ", unknown deaths");
+	if (plan->patience)
+		fprintf(stderr, plan->patience == POLLS ? ", polls" : ", gives up and calls again");
 	if (plan->twins)
 		fprintf(stderr, ", twins within %d ms after a run that %s",
 			(int)(plan->behind / BEEST_MS), former_words[plan->former]);
@@ -1143,7 +1165,7 @@ static void twins_judge(struct rank *rank)
 {
 	const struct rank *twin = twin_of(rank);
 	const enum op op = plan.steps[here()->step].op;
-	bool calls_roll = op == MESH || (op == BARRIER && !rank->has_met);
+	bool calls_roll = op == MESH || op == GATHER || (op == BARRIER && !rank->has_met);
 
 	if (plan.twins && (calls_roll || !rank->has_met) && twin->kv && twin->begun &&
 	    twin->begun < rank->latest && !twin->failed &&
@@ -1231,7 +1253,7 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 		twins_note(rank, mesh->marks, BEEST_MARK_HEAD + mesh->blob_size);
 		return;
 	}
-	card->digest = mesh->digest;
+	card->digest = mesh->fence->view->id;
 	for (i = 0; i < plan.size; i++) {
 		if (i == own)
 			continue;
@@ -1272,6 +1294,15 @@ static bool somebody_just_came(void)
 	return false;
 }
 
+/* Whom a leader that no longer answers has missed may have come since. */
+static bool is_history(const char *sentence, const char *at)
+{
+	static const char before[] = "since it missed ";
+	const size_t length = sizeof(before) - 1;
+
+	return at >= sentence + length && strncmp(at - length, before, length) == 0;
+}
+
 /*
  * A rank that is named must be missing.  A thread that waits for another thread's roll call leaves
  * the naming to it.
@@ -1281,19 +1312,30 @@ static void culprit_is_named(const struct rank *rank, const char *sentence)
 	const enum op op = plan.steps[here()->step].op;
 	const char *at = sentence;
 	bool named = false;
-	int number;
+	int number, last, fields;
 
 	if (op == MESSAGE || op == READ || op == PAIRS || op == SERVE || somebody_just_came() ||
 	    strstr(sentence, "another thread is still in this context's first barrier"))
 		return;
-	while ((at = strstr(at, "rank "))) {
-		at += strlen("rank ");
-		if (sscanf(at, "%d", &number) != 1 || number == number_of(rank))
+	while (at && (at = strstr(at, "rank"))) {
+		if (is_history(sentence, at)) {
+			at = strchr(at, ')');
 			continue;
-		if (is_missing(&ranks[number], here()->step))
-			named = true;
-		else
-			broken(rank, "it names rank %d, which has come: %s", number, sentence);
+		}
+		at += strlen("rank");
+		at += *at == 's';
+		fields = sscanf(at, " %d-%d", &number, &last);
+		if (fields < 1)
+			continue;
+		for (last = fields == 2 ? last : number; number <= last; number++) {
+			if (number == number_of(rank))
+				continue;
+			if (is_missing(&ranks[number], here()->step))
+				named = true;
+			else
+				broken(rank, "it names rank %d, which has come: %s", number,
+				       sentence);
+		}
 	}
 	if (!named)
 		broken(rank, "it names nobody who is missing: %s", sentence);
@@ -1336,16 +1378,49 @@ static int64_t deadline(void)
 	return crew_now() + plan.limit;
 }
 
-static int run_barrier(struct rank *rank, const struct step *step)
+/* What a rank gives in a step of its run. */
+static uint64_t value_of(const struct rank *rank, int number, int step)
+{
+	return mix((uint64_t)rank->run << 32 | (uint64_t)number << 16 | (uint64_t)step);
+}
+
+static int meet_until(struct rank *rank, const struct step *step, int64_t until)
 {
 	const char name[] = { (char)('a' + step->name), '\0' };
-	int ret = hartebeest_barrier(party[slot_of(rank)].hb, name, deadline());
+	const uint64_t value = value_of(rank, number_of(rank), here()->step);
+	struct hartebeest_context *hb = party[slot_of(rank)].hb;
+	uint64_t all[RANKS];
+	int i, ret;
 
+	if (step->op == BARRIER)
+		return hartebeest_barrier(hb, name, until);
+	ret = hartebeest_gather(hb, name, &value, sizeof(value), all, until);
+	for (i = 0; i < plan.size && ret == 0 && !plan.twins && !ranks_die(); i++)
+		if (all[i] != value_of(rank, i, here()->step))
+			broken(rank, "it gathers a value of rank %d that is not of this step", i);
+	return ret;
+}
+
+/* For half of the limit it polls, or gives up and calls again; then it waits. */
+static int run_barrier(struct rank *rank, const struct step *step)
+{
+	const int64_t half = crew_now() + plan.limit / 2, end = deadline();
+	int ret = -EAGAIN;
+
+	while (plan.patience && crew_now() < half && !rank->dead &&
+	       (ret == -EAGAIN || ret == -ETIMEDOUT)) {
+		ret = meet_until(rank, step, plan.patience == POLLS ? HARTEBEEST_ONCE :
+				 crew_now() + 30 * BEEST_MS);
+		if (ret == -EAGAIN || ret == -ETIMEDOUT)
+			crew_pass(5 * BEEST_MS);
+	}
+	if (ret == -EAGAIN || ret == -ETIMEDOUT)
+		ret = meet_until(rank, step, end);
 	if (ret == 0)
 		all_have_entered(rank);
 	if (ret == 0 && plan.twins)
-		twins_note(rank, party[slot_of(rank)].hb->roll.marks,
-			   BEEST_MARK_HEAD + sizeof(uint64_t));
+		twins_note(rank, (const uint8_t *)party[slot_of(rank)].hb->roll.known,
+			   BEEST_INCARNATION_SIZE);
 	return ret;
 }
 
@@ -1444,12 +1519,12 @@ static struct meeting *meeting_of(const struct hartebeest_mesh *mesh)
 {
 	struct meeting *meeting = meetings;
 
-	while (meeting->digest && (meeting->digest != mesh->digest ||
+	while (meeting->digest && (meeting->digest != mesh->fence->view->id ||
 				   meeting->pass != mesh->passes))
 		meeting++;
 	if (meeting == meetings + MEETINGS - 1)
 		abort();
-	meeting->digest = mesh->digest;
+	meeting->digest = mesh->fence->view->id;
 	meeting->pass = mesh->passes;
 	return meeting;
 }
@@ -1850,7 +1925,8 @@ static int run_read(struct rank *rank, const struct step *step)
 }
 
 static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
-	[BARRIER] = run_barrier, [MESH] = run_mesh, [MEET] = run_meet, [REPAIR] = run_repair,
+	[BARRIER] = run_barrier, [GATHER] = run_barrier, [MESH] = run_mesh,
+	[MEET] = run_meet, [REPAIR] = run_repair,
 	[CLOSE] = run_close, [MESSAGE] = run_messages, [PUSH] = run_push, [READ] = run_read,
 	[WORK] = run_work,
 	[PAIRS] = run_pairs, [SERVE] = run_serve, [TOGETHER] = run_together,
@@ -2040,7 +2116,7 @@ static const struct left_row {
 	bool at_first, later;
 } left_rows[] = {
 	{ "/rank/servers", false, false }, { "/rank/", true, false }, { "/mr/", false, false },
-	{ "/qp/", true, false }, { "/failed", false, false }, { "/barrier/", true, true },
+	{ "/qp/", true, false }, { "/failed", false, false }, { "/fence/", true, true },
 	{ "/msg/s", true, true }, { "/epoch", true, true }, { "/news", true, true },
 	{ "/count", true, true }, { "/list", true, true }, { "/service/", true, false },
 	{ "/starts/", true, false }, { "/", false, false },
@@ -2303,7 +2379,6 @@ int main(int argc, char **argv)
 	int ret;
 
 	crew_need();
-	beest_tally_few = BEEST_TALLY_PART;
 	crowd.size = argc == 2 ? 1 : 4;
 	crowd.ended = trial_ended;
 	verdicts = crowd_share(&crowd, sizeof(*verdicts));

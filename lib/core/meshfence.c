@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* meshfence.c - see meshfence.h */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/macro.h"
+#include "lib/base/text.h"
+#include "lib/core/context.h"
+#include "lib/core/meshfence.h"
+#include "lib/core/meshmark.h"
+#include "lib/core/meshphase.h"
+#include "lib/core/meshrows.h"
+#include "lib/rendezvous/fencecall.h"
+
+/* A bring-up or repair. */
+struct bringup {
+	struct hartebeest_mesh *mesh;
+	const struct beest_limit *limit;
+	uint8_t *value;			/* the mark without its head, and the list of numbers */
+	bool rows;			/* this rank, which leads, has put rows */
+};
+
+/* ---------------------------------------------------------------------- to connect --- */
+
+/* -EBADMSG: a rank contributes something else than a mark. */
+static int marks_take(const struct hartebeest_mesh *mesh, const struct beest_view *view,
+		      uint8_t **marks)
+{
+	const size_t size = beest_meshmark_size(mesh);
+	struct beest_fence_entry entry;
+	uint8_t *mark;
+	size_t i;
+
+	*marks = calloc(mesh->ranks.count, size);
+	if (!*marks)
+		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
+	for (i = 0; i < mesh->ranks.count; i++) {
+		entry = beest_view_entry(view, i);
+		mark = *marks + i * size;
+		if (entry.size < mesh->blob_size)
+			return beest_fail(EBADMSG, "rank %d contributes %d bytes to a mesh, not "
+					  "%zu", mesh->ranks.id[i], (int)entry.size,
+					  mesh->blob_size);
+		memcpy(mark, &entry.incarnation, BEEST_INCARNATION_SIZE);
+		memcpy(mark + BEEST_MARK_HEAD, entry.value, mesh->blob_size);
+	}
+
+	return 0;
+}
+
+/* Finds the numbers of the newcomers in the lists that the entries have. */
+static int lists_read(struct hartebeest_mesh *mesh, const struct beest_view *view,
+		      struct beest_newcomers *new, bool hidden)
+{
+	struct beest_fence_entry entry;
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < new->count && ret >= 0; i++) {
+		if (!new->digests[i])
+			continue;
+		entry = beest_view_entry(view, new->peers[i].position);
+		ret = hidden ? beest_meshmark_list(mesh, new, i, entry.hidden,
+						   entry.hidden_size) :
+		      beest_meshmark_list(mesh, new, i, entry.value + mesh->blob_size,
+					  entry.size - mesh->blob_size);
+		if (ret == 0)
+			ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
+					 new->peers[i].endpoint.rank);
+	}
+
+	return BEEST_MIN(ret, 0);
+}
+
+static bool any_has_list(const struct beest_newcomers *new)
+{
+	size_t i = 0;
+
+	while (i < new->count && !new->digests[i])
+		i++;
+
+	return i < new->count;
+}
+
+/* The leader has read the lists of all. */
+static int rows_offer(void *data, const struct beest_view *view)
+{
+	struct bringup *bringup = data;
+	struct beest_newcomers all = { .count = 0 };
+	uint8_t *marks = NULL;
+	int ret = marks_take(bringup->mesh, view, &marks);
+
+	if (ret == 0)
+		ret = beest_meshmark_find(bringup->mesh, marks, true, &all);
+	if (ret == 0 && any_has_list(&all)) {
+		bringup->rows = true;
+		ret = lists_read(bringup->mesh, view, &all, true);
+		if (ret == 0)
+			ret = beest_meshrows_put(bringup->mesh, view->id, &all);
+	}
+	beest_meshmark_forget(&all);
+	free(marks);
+
+	return ret;
+}
+
+static int numbers_find(struct bringup *bringup, const struct beest_view *view,
+			struct beest_newcomers *new)
+{
+	struct hartebeest_mesh *mesh = bringup->mesh;
+	const bool rows = beest_meshrows_are_used(mesh);
+
+	if (!any_has_list(new))
+		return 0;
+	if (rows && mesh->fabric.own != 0)
+		return beest_meshrows_fetch(mesh, view->id, new, beest_limit_look(bringup->limit));
+
+	return lists_read(mesh, view, new, rows);
+}
+
+static int view_take(void *data, const struct beest_view *view)
+{
+	struct bringup *bringup = data;
+	struct hartebeest_mesh *mesh = bringup->mesh;
+	struct beest_newcomers new = { .count = 0 };
+	uint8_t *marks = NULL;
+	int ret;
+
+	beest_meshphase_enter(mesh, &mesh->stats.fetch);
+	ret = marks_take(mesh, view, &marks);
+	if (ret == 0)
+		ret = beest_meshmark_find(mesh, marks, false, &new);
+	if (ret == 0)
+		ret = numbers_find(bringup, view, &new);
+	if (ret == 0)
+		ret = beest_meshmark_connect(mesh, marks, &new, bringup->limit);
+	else if (ret == -EAGAIN)
+		beest_meshphase_enter(mesh, &mesh->stats.wait);
+	beest_meshmark_forget(&new);
+	if (ret >= 0)
+		return ret;
+	free(marks);
+
+	/* All ranks fail with this sentence. */
+	return ret == -EAGAIN ? ret : beest_fail_prefix(ret, "rank %d cannot connect", mesh->rank);
+}
+
+/* ---------------------------------------------------------------------- to meet --- */
+
+#define NAMED_MAX 8
+
+/* The first look has stored what this rank contributes. */
+static void looked(void *data)
+{
+	struct hartebeest_mesh *mesh = ((struct bringup *)data)->mesh;
+
+	if (mesh->phase == &mesh->stats.publish)
+		beest_meshphase_enter(mesh, &mesh->stats.wait);
+}
+
+static void mesh_report(void *data, bool proposed, const int *missing, size_t count)
+{
+	const struct hartebeest_mesh *mesh = ((struct bringup *)data)->mesh;
+	struct beest_text text = BEEST_TEXT(200);
+	size_t i;
+
+	beest_text_add(&text, "%zu of %zu %s; missing: ", mesh->ranks.count - count,
+		       mesh->ranks.count, proposed ? "are connected" : "have arrived");
+	for (i = 0; i < BEEST_MIN(count, NAMED_MAX); i++)
+		beest_text_add(&text, "%s%d", i ? ", " : "", missing[i]);
+	if (count > NAMED_MAX)
+		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
+	mesh->progress(mesh->progress_data, text.buffer);
+}
+
+static int call_make(struct hartebeest_mesh *mesh, const struct beest_limit *limit,
+		     struct beest_fence_call *call)
+{
+	char key[BEEST_KEY_MAX + 1];
+	int ret = beest_context_need_registry(mesh->fabric.hb, BEEST_KIND_ANY, NULL);
+
+	*call = (struct beest_fence_call){
+		.registry = mesh->fabric.hb->registry, .ranks = &mesh->ranks, .rank = mesh->rank,
+		.name = mesh->key_name, .title = mesh->fabric.name,
+		.setup = { .what = BEEST_FENCE_MESH, .form = mesh->body.form }, .limit = limit,
+	};
+	if (ret == 0)		/* here, since later sentences would name the key, not the mesh */
+		ret = beest_registry_key(mesh->fabric.hb->registry, BEEST_KIND_MEMBER,
+					 mesh->fabric.name, key);
+
+	return ret < 0 ? ret : beest_fence_check(mesh->fabric.hb->registry, mesh->key_name);
+}
+
+static int value_make(struct bringup *bringup, struct beest_fence_call *call)
+{
+	const struct hartebeest_mesh *mesh = bringup->mesh;
+
+	call->size = mesh->blob_size + mesh->list_size;
+	call->hidden = beest_meshrows_are_used(mesh) ? mesh->list_size : 0;
+	call->value = bringup->value = malloc(call->size);
+	if (!bringup->value)
+		return beest_fail(ENOMEM, "no memory for %zu bytes", call->size);
+	memcpy(bringup->value, mesh->blob, mesh->blob_size);
+	if (mesh->list)
+		memcpy(bringup->value + mesh->blob_size, mesh->list, mesh->list_size);
+
+	return 0;
+}
+
+int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
+{
+	struct bringup bringup = { .mesh = mesh, .limit = limit };
+	struct beest_fence_call call;
+	int ret;
+
+	beest_meshphase_enter(mesh, &mesh->stats.publish);
+	ret = call_make(mesh, limit, &call);
+	if (ret < 0)
+		return ret;
+	beest_meshphase_count(mesh);
+	call.looked = looked;
+	call.offer = beest_meshrows_are_used(mesh) ? rows_offer : NULL;
+	call.take = view_take;
+	call.progress = mesh->progress ? mesh_report : NULL;
+	call.data = &bringup;
+	ret = value_make(&bringup, &call);
+	if (ret == 0)
+		ret = beest_fencecall_run(mesh->fence, &call);
+	free(bringup.value);
+	if (bringup.rows)
+		beest_meshrows_delete(mesh);
+	mesh->is_whole = ret == 0;
+	if (ret == 0)
+		ret = (int)beest_meshmark_complete(mesh);
+
+	return ret;
+}
+
+int beest_meshfence_refuse(struct hartebeest_mesh *mesh, int ret, const struct beest_limit *limit)
+{
+	struct beest_fence_call call;
+	char sentence[BEEST_ERROR_SIZE];
+	int made;
+
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	made = call_make(mesh, limit, &call);
+	beest_fail(-ret, "rank %d has failed: %s", mesh->rank, sentence);
+	if (made == 0)
+		beest_fencecall_refuse(mesh->fence, &call, ret);
+
+	return beest_fail(-ret, "%s", sentence);
+}
+
+int beest_meshfence_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
+{
+	struct beest_fence_call call;
+	int ret;
+
+	if (!mesh->is_whole)
+		return beest_fail(ESTALE, "it was not repaired: call hartebeest_mesh_repair() "
+				  "again");
+	ret = call_make(mesh, limit, &call);
+	call.pass = true;
+	if (ret == 0)
+		ret = beest_fencecall_run(mesh->fence, &call);
+	if (ret == 0)
+		mesh->passes++;
+	if (ret == -ESTALE)
+		beest_fail(ESTALE, "%s: call hartebeest_mesh_repair()", beest_error_text());
+
+	return ret;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* fencecall.c - see fencecall.h */
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/rendezvous/absent.h"
+#include "lib/rendezvous/fencecall.h"
+#include "lib/rendezvous/leader.h"
+#include "lib/rendezvous/member.h"
+
+/* ------------------------------------------------------------------------ the wait --- */
+
+static void progress_report(struct beest_fence_look *look)
+{
+	size_t count;
+	int *ids;
+
+	if (!look->call->progress || beest_clock_now() < look->report_at)
+		return;
+	look->report_at = beest_clock_deadline(BEEST_SECOND);
+	ids = beest_absent_ids(look, &count);
+	if (count)
+		look->call->progress(look->call->data, look->fence->next && look->fence->next->id,
+				     ids, count);
+	free(ids);
+}
+
+static int fence_each(void *data)
+{
+	struct beest_fence_look *look = data;
+	const bool leads = beest_fence_is_leader(look);
+	int ret;
+
+	if (look->wait.failing)
+		return 0;
+	if (look->call->looked)
+		look->call->looked(look->call->data);
+	look->there = look->wait.gets[0].answered && look->wait.gets[0].seen > 0 &&
+		      look->lead.call;
+	ret = leads ? beest_leader_step(look) : beest_member_step(look);
+	progress_report(look);
+	if (ret != 0 || !look->changed)
+		return ret;
+	/* Also what changed when records were seen, before this. */
+	look->changed = false;
+
+	return leads ? beest_leader_put(look) : beest_member_put(look);
+}
+
+static int look_start(struct beest_fence_look *look)
+{
+	const bool leads = beest_fence_is_leader(look);
+	const size_t most = leads ? look->call->ranks->count : 2 + BEEST_MEMBER_CHUNKS;
+	int ret;
+
+	look->wait.gets = calloc(most, sizeof(*look->wait.gets));
+	look->keys = calloc(most, sizeof(*look->keys));
+	if (!look->wait.gets || !look->keys)
+		return beest_fail(ENOMEM, "no memory for %zu records", most);
+	look->wait.most = most;
+	look->wait.each = fence_each;
+	look->wait.data = look;
+	look->wait.meets = !look->call->pass;
+	look->wait.limit = look->call->limit;
+	look->report_at = beest_clock_deadline(BEEST_SECOND);
+	/* What members ask in vain delays the leader, whom all wait for. */
+	look->wait.readers = leads ? 1 : 2 * (int)look->call->ranks->count;
+	ret = beest_registry_key(look->call->registry, BEEST_KIND_LEADER, look->call->name,
+				 look->placed_as);
+	if (ret == 0)
+		ret = leads ? beest_leader_start(look) : beest_member_start(look);
+
+	return ret;
+}
+
+/* Ends what no other rank need know of; the next call continues this one. */
+static bool is_own(int ret)
+{
+	return ret == -ETIMEDOUT || ret == -EAGAIN || ret == -ECANCELED || ret == -EADDRINUSE ||
+	       ret == -ENOMEM || beest_kv_transient(ret);
+}
+
+/* Whatever ends the fence on this rank has to be stored for all others, best effort. */
+static int fence_fail_all(struct beest_fence_look *look, int ret)
+{
+	struct beest_limit limit;
+	char sentence[BEEST_ERROR_SIZE];
+
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	beest_fence_refuse(look, ret);
+	beest_limit_start(&limit, NULL, beest_look_closing(look->call->registry), 0);
+	look->wait.limit = &limit;
+	if (beest_fence_is_leader(look))
+		beest_leader_put(look);
+	else
+		beest_member_put(look);
+	if (beest_wait_run(look->call->registry, &look->wait) == 0)
+		return 0;		/* it had been decided */
+
+	return beest_fail(-ret, "%s", sentence);
+}
+
+static int fence_finish(struct beest_fence_look *look, int ret)
+{
+	struct beest_fence *fence = look->fence;
+
+	if (ret == -ESHUTDOWN || ret == -ECONNABORTED)
+		ret = beest_absent_add(look, ret);
+	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !look->wait.failing && fence->trouble.error)
+		ret = fence_fail_all(look, beest_fence_fail(look));
+	else if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !look->wait.failing)
+		ret = beest_absent_fail(look);
+	else if (ret < 0 && !is_own(ret) && !fence->trouble.error &&
+		 !(ret == -ESTALE && beest_fence_is_mesh(look)))
+		ret = fence_fail_all(look, ret);
+	if (ret == 0)
+		fence->contribution = 0;
+	else if (!is_own(ret))
+		beest_fence_abandon(fence);
+
+	return ret;
+}
+
+int beest_fencecall_refuse(struct beest_fence *fence, const struct beest_fence_call *call, int ret)
+{
+	struct beest_fence_look look = { .fence = fence, .call = call };
+	char sentence[BEEST_ERROR_SIZE];
+
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	beest_fence_abandon(fence);
+	if (beest_fence_prepare(&look) == 0) {
+		beest_fail(-ret, "%s", sentence);
+		beest_fence_refuse(&look, ret);
+		if (look_start(&look) == 0)
+			beest_wait_run(call->registry, &look.wait);
+	}
+	beest_fence_abandon(fence);
+	free(look.keys);
+	free(look.wait.gets);
+
+	return beest_fail(-ret, "%s", sentence);
+}
+
+int beest_fencecall_run(struct beest_fence *fence, const struct beest_fence_call *call)
+{
+	struct beest_fence_look look = { .fence = fence, .call = call };
+	int ret;
+
+	ret = beest_fence_prepare(&look);
+	if (ret == 0)
+		ret = look_start(&look);
+	if (ret == 0)
+		ret = fence_finish(&look, beest_wait_run(call->registry, &look.wait));
+	free(look.keys);
+	free(look.wait.gets);
+
+	return ret;
+}

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: MIT */
+/* leader.c - see leader.h */
+#include "config.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/error.h"
+#include "lib/rendezvous/leader.h"
+
+/*
+ * So often, the leader reads the records of all, stores which ranks are missing, and asks for the
+ * presence of some of these.
+ */
+#define REREAD BEEST_SECOND
+#define FIRST_LOOK (250 * BEEST_MS)
+
+/* Those of a leader that dies live so long, in seconds; others are renewed, and deleted in time. */
+#define CHUNK_TTL 600
+
+#define GET_LEADER 0		/* the get of a member has the number of its position */
+
+static size_t count_of(const struct beest_fence_look *look)
+{
+	return look->call->ranks->count;
+}
+
+static const struct beest_incarnation *self(const struct beest_fence_look *look)
+{
+	return beest_registry_incarnation(look->call->registry);
+}
+
+static bool is_committed(const struct beest_fence *fence)
+{
+	return fence->next && fence->next->id && fence->committed == fence->next->id;
+}
+
+/* Others may have passed: nothing that this rank reads from here on changes that. */
+static bool is_decided(const struct beest_fence *fence)
+{
+	return fence->pass ? fence->passes == fence->pass : is_committed(fence);
+}
+
+static bool is_proposed(const struct beest_fence *fence)
+{
+	return fence->next && fence->next->id && !is_committed(fence);
+}
+
+bool beest_leader_has(const struct beest_fence_look *look, size_t position)
+{
+	const struct beest_fence *fence = look->fence;
+
+	return position == 0 || (fence->pass || is_proposed(fence) ?
+				 fence->ranks[position].arrived :
+				 fence->next->parts[position].bytes != NULL);
+}
+
+/* ----------------------------------------------------------------------------- chunks --- */
+
+static int chunk_key(const struct beest_fence_look *look, uint64_t digest,
+		     char key[BEEST_KEY_MAX + 1])
+{
+	char last[24];
+
+	snprintf(last, sizeof(last), "%016" PRIx64, digest);
+
+	return beest_fence_key(look, BEEST_KIND_CHUNK, last, key);
+}
+
+/* No rank needs them any longer: all have read them, or none should. */
+static void chunks_delete(const struct beest_fence_look *look, const struct beest_view *view)
+{
+	char key[BEEST_KEY_MAX + 1];
+	size_t k;
+
+	for (k = 0; k < beest_view_chunk_count(view); k++)
+		if (chunk_key(look, view->chunks[k], key) == 0)
+			beest_lease_doom_key(look->call->registry->leases, key);
+}
+
+/* ------------------------------------------------------------------- its own record --- */
+
+/* Once a second at most: else the record names no missing ranks. */
+static void missing_fill(const struct beest_fence_look *look, struct beest_leader_body *body)
+{
+	struct beest_fence_range *range = NULL;
+	size_t i;
+
+	for (i = 1; i < count_of(look); i++) {
+		if (beest_leader_has(look, i)) {
+			range = NULL;
+			continue;
+		}
+		if (!range && body->range_count == BEEST_FENCE_RANGES)
+			return;
+		if (!range) {
+			range = &body->missing[body->range_count++];
+			range->first = (uint32_t)look->call->ranks->id[i];
+		}
+		range->last = (uint32_t)look->call->ranks->id[i];
+	}
+	body->looked = body->range_count ? (uint32_t)(look->fence->looked / REREAD) : 0;
+}
+
+/* For free(3): all of the proposed view, or the digests of its chunks. */
+static uint8_t *view_fill(const struct beest_view *view, struct beest_leader_body *body)
+{
+	uint64_t *digests;
+	size_t k;
+
+	body->proposed = view->id;
+	body->chunk_ranks = (uint16_t)view->chunk_ranks;
+	body->chunk_count = (uint32_t)beest_view_chunk_count(view);
+	if (!body->chunk_count)
+		return beest_view_encode(view, 0, &body->chunks_size);
+	body->chunks_size = body->chunk_count * sizeof(*digests);
+	digests = malloc(body->chunks_size);
+	for (k = 0; k < body->chunk_count && digests; k++)
+		digests[k] = htobe64(view->chunks[k]);
+
+	return (uint8_t *)digests;
+}
+
+static struct beest_leader_body leader_body(const struct beest_fence_look *look)
+{
+	const struct beest_fence *fence = look->fence;
+	struct beest_leader_body body = {
+		.setup = look->setup, .call = fence->call, .added = fence->added,
+		.committed = fence->committed, .passes = fence->passes,
+		.failure = fence->trouble, .culprit = fence->culprit,
+		.culprit_call = fence->culprit_call,
+		.in_pass = fence->trouble.error && fence->pass,
+	};
+
+	return body;
+}
+
+static int leader_put(struct beest_fence_look *look, bool with_missing)
+{
+	struct beest_leader_body body = leader_body(look);
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_LEADER, .key = look->keys[GET_LEADER], .claims = true,
+		.unique = look->wait.gets[GET_LEADER].seen ?
+			  look->wait.gets[GET_LEADER].unique : 0,
+	};
+	uint8_t *chunks = NULL, *bytes = NULL;
+	int ret;
+
+	if (body.failure.error && look->fence->next)
+		chunks_delete(look, look->fence->next);
+	else if (is_proposed(look->fence))
+		chunks = view_fill(look->fence->next, &body);
+	body.chunks = chunks;
+	if (with_missing)
+		missing_fill(look, &body);
+	if (chunks || !body.chunks_size)
+		bytes = malloc(BEEST_LEADER_MAX(body.chunks_size));
+	if (bytes) {
+		record.body = bytes;
+		record.size = (size_t)beest_record_leader_encode(&body, bytes);
+		ret = beest_fence_put_own(look, &record);
+	} else {
+		ret = beest_fail(ENOMEM, "no memory for a view of %zu ranks", count_of(look));
+	}
+	free(chunks);
+	free(bytes);
+
+	return ret;
+}
+
+int beest_leader_put(struct beest_fence_look *look)
+{
+	return leader_put(look, false);
+}
+
+static int leader_see(void *data, const struct beest_record *record)
+{
+	struct beest_fence_look *look = data;
+
+	look->leader = record->incarnation;
+	look->ours = beest_fence_is_own(look, record);
+	if (beest_record_leader_decode(record, &look->lead) < 0)
+		look->lead.call = 0;
+
+	return 0;
+}
+
+/* ------------------------------------------------------------------- a view is made --- */
+
+static int chunks_put(struct beest_fence_look *look, const struct beest_view *view)
+{
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_registry_record record = {
+		.kind = BEEST_KIND_CHUNK, .key = key, .calm = true,
+		.ttl = BEEST_MIN(CHUNK_TTL, beest_lease_ttl(look->call->registry->leases)),
+	};
+	uint8_t *bytes;
+	size_t k;
+	int ret = 0;
+
+	for (k = 0; k < beest_view_chunk_count(view) && ret == 0; k++) {
+		bytes = beest_view_encode(view, k, &record.size);
+		ret = bytes ? chunk_key(look, view->chunks[k], key) : -ENOMEM;
+		record.body = bytes;
+		if (ret == 0)
+			ret = beest_fence_put(look, &record);
+		free(bytes);
+	}
+
+	return ret;
+}
+
+/* L4: a rank contributes something else, so the view is made again. */
+static void view_open(struct beest_fence_look *look)
+{
+	struct beest_view *view = look->fence->next;
+	size_t i;
+
+	if (!view->id)
+		return;
+	chunks_delete(look, view);
+	free(view->chunks);
+	view->chunks = NULL;
+	view->chunk_ranks = 0;
+	view->id = 0;
+	view->taken = false;
+	for (i = 1; i < count_of(look); i++)
+		look->fence->ranks[i].arrived = false;
+	look->changed = true;
+}
+
+/* The entry of a call of a process, and behind it what is hidden.  No bytes: no memory. */
+static struct beest_view_part part_make(int rank, const struct beest_incarnation *incarnation,
+					const struct beest_member_body *body)
+{
+	const struct beest_fence_entry entry = {
+		.rank = (uint32_t)rank, .incarnation = *incarnation, .call = body->call,
+		.size = body->shown, .value = body->value,
+	};
+	struct beest_view_part part = {
+		.bytes = malloc(BEEST_FENCE_ENTRY + body->size),
+		.size = BEEST_FENCE_ENTRY + body->size,
+	};
+
+	if (!part.bytes)
+		return part;
+	beest_record_entry_encode(&entry, part.bytes);
+	if (body->size > body->shown)
+		memcpy(part.bytes + BEEST_FENCE_ENTRY + body->shown, body->value + body->shown,
+		       body->size - body->shown);
+
+	return part;
+}
+
+static int part_count(struct beest_fence_look *look, size_t i, int rank,
+		      const struct beest_incarnation *incarnation,
+		      const struct beest_member_body *body)
+{
+	const struct beest_view_part part = part_make(rank, incarnation, body);
+
+	if (!part.bytes)
+		return beest_fail(ENOMEM, "no memory for %zu bytes", body->size);
+	if (beest_view_set(look->fence->next, i, part))
+		view_open(look);
+
+	return 0;
+}
+
+static int own_count(struct beest_fence_look *look)
+{
+	const struct beest_member_body body = {
+		.call = look->fence->call, .value = look->call->value, .size = look->call->size,
+		.shown = (uint32_t)(look->call->size - look->call->hidden),
+	};
+
+	return part_count(look, 0, look->call->rank, self(look), &body);
+}
+
+/* L3 */
+static int view_propose(struct beest_fence_look *look)
+{
+	struct beest_view *view = look->fence->next;
+	int ret = own_count(look);
+
+	if (ret == 0)
+		ret = beest_view_close(view, self(look), look->fence->call);
+	if (ret == 0 && look->call->offer)
+		ret = look->call->offer(look->call->data, view);
+	if (ret == 0)
+		ret = chunks_put(look, view);
+	if (ret < 0)
+		return ret;
+	view->taken = !look->call->take;
+	look->changed = true;
+
+	return 0;
+}
+
+/* While the others do so, too. */
+static int view_take_own(struct beest_fence_look *look)
+{
+	struct beest_view *view = look->fence->next;
+	int ret = view->taken ? 0 : look->call->take(look->call->data, view);
+
+	if (ret == 0)
+		view->taken = true;
+
+	return ret == -EAGAIN ? 0 : ret;
+}
+
+/* ------------------------------------------------------------- the records of members --- */
+
+static void member_refuse(struct beest_fence_look *look, int ret, const struct beest_record *record,
+			  uint32_t call)
+{
+	look->fence->culprit = record->incarnation;
+	look->fence->culprit_call = call;
+	beest_fence_refuse(look, ret);
+}
+
+/* L7: does this refusal count?  One that follows another leader may be a leftover. */
+static bool refusal_counts(struct beest_fence_look *look, struct beest_fence_rank *rank,
+			   const struct beest_record *record, const struct beest_member_body *body)
+{
+	static const struct beest_incarnation none;
+	const struct beest_fence *fence = look->fence;
+	const bool follows = beest_process_is_context(&body->follows, self(look));
+	const bool same = rank->call == body->call &&
+			  beest_process_is_context(&rank->author, &record->incarnation);
+
+	if (same && rank->refused == INT64_MAX)
+		return false;
+	if (!follows && !beest_process_is_context(&fence->past_leader, &none) &&
+	    beest_process_is_context(&body->follows, &fence->past_leader))
+		return false;
+	if (!same || follows) {
+		rank->author = record->incarnation;
+		rank->call = body->call;
+		rank->refused = follows ? INT64_MAX : beest_clock_now();
+	}
+
+	return follows || beest_clock_now() - rank->refused >= BEEST_FENCE_PATIENCE;
+}
+
+static int call_see(struct beest_fence_look *look, size_t i, const struct beest_record *record,
+		    const struct beest_member_body *body)
+{
+	struct beest_fence *fence = look->fence;
+	int ret;
+
+	if (body->refusal.error) {
+		if (refusal_counts(look, &fence->ranks[i], record, body))
+			member_refuse(look, beest_fail(body->refusal.error, "%s",
+						       body->refusal.text), record, body->call);
+		return 0;
+	}
+	/* L2: a member that acknowledges what is committed has not left that call yet. */
+	if (body->pass || !beest_process_is_context(&body->follows, self(look)) ||
+	    (body->view && body->view == fence->committed))
+		return 0;
+	if (look->call->known &&
+	    !beest_process_is_context(&look->call->known[i], &record->incarnation)) {
+		member_refuse(look, beest_fence_stale(look, i, &record->incarnation), record,
+			      body->call);
+		return 0;
+	}
+	ret = beest_fence_compare(look, record->rank, &body->setup);
+	if (ret < 0) {
+		member_refuse(look, ret, record, body->call);
+		return 0;
+	}
+	ret = part_count(look, i, record->rank, &record->incarnation, body);
+	if (ret == 0 && is_proposed(fence) && body->view == fence->next->id)
+		fence->ranks[i].arrived = true;
+
+	return ret;
+}
+
+/* L8 */
+static int pass_see(struct beest_fence_look *look, size_t i, const struct beest_record *record,
+		    const struct beest_member_body *body)
+{
+	struct beest_fence *fence = look->fence;
+	const struct beest_fence_entry entry = beest_view_entry(fence->view, i);
+	const bool same = beest_process_is_context(&entry.incarnation, &record->incarnation);
+	const bool follows = beest_process_is_context(&body->follows, self(look));
+	int ret = 0;
+
+	if (body->refusal.error && follows) {
+		ret = beest_fail(body->refusal.error, "%s", body->refusal.text);
+	} else if (same && body->pass) {
+		fence->ranks[i].arrived |= body->view == fence->view->id &&
+					   body->pass >= fence->pass;
+	} else if (same && body->call > entry.call) {
+		ret = beest_fence_compare(look, record->rank, &body->setup);
+		if (ret == 0)
+			ret = beest_fail(ESTALE, "rank %d is in a later call for all ranks",
+					 (int)record->rank);
+	} else if (!same && !body->pass && follows) {
+		member_refuse(look, beest_fence_stale(look, i, &record->incarnation), record,
+			      body->call);
+	}
+	if (ret < 0)
+		beest_fence_refuse(look, ret);
+
+	return 0;
+}
+
+static int member_see(void *data, const struct beest_record *record)
+{
+	struct beest_fence_look *look = data;
+	const int position = beest_parse_ids_position(look->call->ranks, record->rank);
+	struct beest_member_body body;
+	struct beest_wait_get *get;
+
+	if (position <= 0 || !look->ours || look->fence->trouble.error ||
+	    is_decided(look->fence) || beest_record_member_decode(record, &body) < 0 ||
+	    body.setup.what == BEEST_FENCE_NOTHING)
+		return 0;
+	get = &look->wait.gets[position];
+	get->rank = record->rank;
+	get->author = record->incarnation;
+	get->has_author = look->fence->pass ||
+			  beest_process_is_context(&body.follows, self(look));
+
+	return look->fence->pass ? pass_see(look, (size_t)position, record, &body) :
+	       call_see(look, (size_t)position, record, &body);
+}
+
+/* -------------------------------------------------------------------- those missing --- */
+
+static bool all_are_here(const struct beest_fence_look *look)
+{
+	size_t i = 1;
+
+	while (i < count_of(look) && beest_leader_has(look, i))
+		i++;
+
+	return i == count_of(look);
+}
+
+static bool leader_awaits(const struct beest_fence_look *look, size_t position)
+{
+	return !beest_leader_has(look, position);
+}
+
+/* L6.  Reads the records of all with the next look. */
+static int missing_look(struct beest_fence_look *look)
+{
+	const int64_t now = beest_clock_now();
+	size_t i;
+
+	if (now - look->fence->looked < REREAD)
+		return 0;
+	look->fence->looked = now;
+	beest_fence_ask(look, leader_awaits);
+	for (i = 1; i < count_of(look); i++)
+		look->wait.gets[i].got = false;
+
+	return look->fence->trouble.error || all_are_here(look) ? 0 : leader_put(look, true);
+}
+
+/* ------------------------------------------------------------------------ one look --- */
+
+/* L1: what the leader before it has committed stays so; what it has proposed is over. */
+static int lead_take(struct beest_fence_look *look)
+{
+	struct beest_fence *fence = look->fence;
+
+	if (fence->owned)
+		return beest_fail(EADDRINUSE, "rank %d has another process, too: it leads '%s' "
+				  "now", look->call->rank, look->call->title);
+	fence->added = look->lead.added;
+	fence->committed = look->lead.committed;
+	fence->passes = look->lead.passes;
+	if (look->lead.failure.error)
+		fence->past_leader = look->leader;
+	look->changed = true;
+
+	return 0;
+}
+
+static int leader_decide(struct beest_fence_look *look)
+{
+	struct beest_fence *fence = look->fence;
+	int ret = !fence->trouble.error && is_proposed(fence) ? view_take_own(look) : 0;
+
+	if (ret < 0)
+		beest_fence_refuse(look, ret);
+	if (fence->trouble.error)
+		return 0;
+	if (!all_are_here(look))
+		return missing_look(look);
+	if (fence->pass) {
+		fence->passes = fence->pass;
+		look->changed = true;
+	} else if (!is_proposed(fence)) {
+		ret = view_propose(look);
+		if (ret < 0)
+			beest_fence_refuse(look, ret);
+	} else if (fence->next->taken) {
+		fence->committed = fence->next->id;
+		fence->passes = 0;
+		chunks_delete(look, fence->next);
+		look->changed = true;
+	}
+
+	return 0;
+}
+
+static int leader_look(struct beest_fence_look *look)
+{
+	struct beest_fence *fence = look->fence;
+
+	if (!look->there) {		/* or it cannot be read, and is replaced */
+		if (!fence->owned)
+			fence->added = *self(look);
+		look->changed = true;
+		return 0;
+	}
+	if (!beest_process_is_context(&look->leader, self(look)))
+		return lead_take(look);
+	fence->owned = true;
+	if (!look->ours) {
+		look->changed = true;
+		return 0;
+	}
+	if (fence->trouble.error)
+		return beest_fence_fail(look);
+	if (!is_decided(fence))
+		return leader_decide(look);
+	if (!fence->pass) {
+		beest_view_free(fence->view);
+		fence->view = fence->next;
+		fence->next = NULL;
+	}
+
+	return 1;
+}
+
+/* Members that are here are read again once a second only. */
+int beest_leader_step(struct beest_fence_look *look)
+{
+	const int64_t looked = look->fence->looked;
+	size_t i;
+	int ret = leader_look(look);
+
+	for (i = 1; i < count_of(look) && ret == 0 && look->fence->looked == looked; i++)
+		look->wait.gets[i].got = beest_leader_has(look, i);
+
+	return ret;
+}
+
+int beest_leader_start(struct beest_fence_look *look)
+{
+	char last[24];
+	size_t i;
+	int ret = beest_fence_key(look, BEEST_KIND_LEADER, "lead", look->keys[GET_LEADER]);
+
+	for (i = 1; i < count_of(look) && ret == 0; i++) {
+		snprintf(last, sizeof(last), "%d", look->call->ranks->id[i]);
+		ret = beest_fence_key(look, BEEST_KIND_MEMBER, last, look->keys[i]);
+	}
+	for (i = 0; i < count_of(look); i++)
+		look->wait.gets[i] = (struct beest_wait_get){
+			.kind = i ? BEEST_KIND_MEMBER : BEEST_KIND_LEADER,
+			.see = i ? member_see : leader_see, .data = look,
+			.key = look->keys[i], .placed_as = look->placed_as,
+			.name = look->call->title, .noun = beest_fence_noun(look),
+		};
+	look->wait.count = count_of(look);
+	look->wait.uniques = true;
+	if (!look->fence->looked)
+		look->fence->looked = beest_clock_now() - REREAD + FIRST_LOOK;
+	/* The first record replaces no other.  Later, the one that is there is read first. */
+	if (!look->fence->owned)
+		look->fence->added = *self(look);
+	if (ret == 0 && !look->fence->own)
+		ret = leader_put(look, false);
+
+	return ret;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * member.h - what a rank that does not lead does at a fence
+ *
+ * Decides by the leader's record whom it follows, which view it acknowledges, and when it has
+ * passed.  Owns its own record.  Knows nothing of other ranks.
+ */
+#ifndef BEEST_MEMBER_H
+#define BEEST_MEMBER_H
+
+#include "lib/rendezvous/fence.h"
+
+/* Gets of a member: leader, itself, and chunks, as many as the wait has room for. */
+#define BEEST_MEMBER_CHUNKS 64
+
+int beest_member_start(struct beest_fence_look *look);
+
+/* After each look: 1: passed; 0: not yet; or why the fence fails. */
+int beest_member_step(struct beest_fence_look *look);
+
+/* Puts this rank's record. */
+int beest_member_put(struct beest_fence_look *look);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* view.c - see view.h */
+#include "config.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/error.h"
+#include "lib/base/hash.h"
+#include "lib/base/random.h"
+#include "lib/rendezvous/view.h"
+
+/*
+ * A view of few ranks rides in the leader's record, which saves a round trip: but all read that
+ * record until the fence is over.
+ */
+#define WHOLE_RANKS 32
+#define WHOLE_SIZE 8192
+
+/* A chunk has so many ranks and bytes at most, or one rank. */
+#define CHUNK_RANKS 32
+#define CHUNK_SIZE 32768
+
+void beest_view_free(struct beest_view *view)
+{
+	size_t i;
+
+	if (!view)
+		return;
+	for (i = 0; i < view->count; i++)
+		free(view->parts[i].bytes);
+	free(view->chunks);
+	free(view->parts);
+	free(view);
+}
+
+struct beest_view *beest_view_new(size_t count)
+{
+	struct beest_view *view = calloc(1, sizeof(*view));
+
+	if (view)
+		view->parts = calloc(count, sizeof(*view->parts));
+	if (view && view->parts) {
+		view->count = count;
+		return view;
+	}
+	beest_view_free(view);
+	beest_fail(ENOMEM, "no memory for what %zu ranks contribute", count);
+
+	return NULL;
+}
+
+bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_part part)
+{
+	struct beest_view_part *own = &view->parts[position];
+	const bool same = own->bytes && own->size == part.size &&
+			  memcmp(own->bytes, part.bytes, part.size) == 0;
+
+	free(same ? part.bytes : own->bytes);
+	if (!same)
+		*own = part;
+
+	return !same;
+}
+
+struct beest_fence_entry beest_view_entry(const struct beest_view *view, size_t position)
+{
+	const struct beest_view_part *part = &view->parts[position];
+	struct beest_fence_entry entry;
+
+	beest_record_entry_decode(part->bytes, part->size, &entry);
+	entry.hidden = entry.value + entry.size;
+	entry.hidden_size = part->size - BEEST_FENCE_ENTRY - entry.size;
+
+	return entry;
+}
+
+bool beest_view_names(const struct beest_view *view, size_t position,
+		      const struct beest_incarnation *incarnation, uint32_t call)
+{
+	const struct beest_fence_entry entry = beest_view_entry(view, position);
+
+	return beest_process_is_context(&entry.incarnation, incarnation) && entry.call == call;
+}
+
+bool beest_view_is_whole(const struct beest_view *view)
+{
+	size_t i = 0;
+
+	while (i < view->count && view->parts[i].bytes)
+		i++;
+
+	return i == view->count;
+}
+
+/* ------------------------------------------------------------------------- chunks --- */
+
+/* The part without what is hidden. */
+static size_t shown_size(const struct beest_view *view, size_t position)
+{
+	return BEEST_FENCE_ENTRY + beest_view_entry(view, position).size;
+}
+
+static size_t chunk_begin(const struct beest_view *view, size_t k)
+{
+	return BEEST_MIN(k * view->chunk_ranks, view->count);
+}
+
+static size_t chunk_end(const struct beest_view *view, size_t k)
+{
+	return view->chunk_ranks ? chunk_begin(view, k + 1) : view->count;
+}
+
+size_t beest_view_chunk_count(const struct beest_view *view)
+{
+	return view->chunk_ranks ? (view->count + view->chunk_ranks - 1) / view->chunk_ranks : 0;
+}
+
+static uint64_t chunk_digest(const uint8_t *bytes, size_t size)
+{
+	return beest_hash_fnv(BEEST_HASH_FNV, bytes, size);
+}
+
+uint8_t *beest_view_encode(const struct beest_view *view, size_t k, size_t *size)
+{
+	uint8_t *bytes;
+	size_t i;
+
+	*size = 0;
+	for (i = chunk_begin(view, k); i < chunk_end(view, k); i++)
+		*size += shown_size(view, i);
+	bytes = malloc(*size);
+	if (!bytes)
+		beest_fail(ENOMEM, "no memory for what %zu ranks contribute", view->count);
+	*size = 0;
+	for (i = chunk_begin(view, k); i < chunk_end(view, k) && bytes; i++) {
+		memcpy(bytes + *size, view->parts[i].bytes, shown_size(view, i));
+		*size += shown_size(view, i);
+	}
+
+	return bytes;
+}
+
+static int digests_make(struct beest_view *view)
+{
+	const size_t count = beest_view_chunk_count(view);
+	uint8_t *bytes;
+	size_t k, size;
+
+	view->chunks = calloc(count, sizeof(*view->chunks));
+	if (!view->chunks)
+		return beest_fail(ENOMEM, "no memory for %zu chunks", count);
+	for (k = 0; k < count; k++) {
+		bytes = beest_view_encode(view, k, &size);
+		if (!bytes)
+			return -ENOMEM;
+		view->chunks[k] = chunk_digest(bytes, size);
+		free(bytes);
+	}
+
+	return 0;
+}
+
+/* The same ranks have the same chunks, whatever else changes: most can be shared with the last. */
+int beest_view_close(struct beest_view *view, const struct beest_incarnation *leader,
+		     uint32_t call)
+{
+	size_t i, sum = 0, most = 1;
+	int ret = 0;
+
+	for (i = 0; i < view->count; i++) {
+		sum += shown_size(view, i);
+		most = BEEST_MAX(most, shown_size(view, i));
+	}
+	if (view->count > WHOLE_RANKS || sum > WHOLE_SIZE) {
+		view->chunk_ranks = BEEST_MAX(BEEST_MIN(CHUNK_RANKS, CHUNK_SIZE / most), 1);
+		ret = digests_make(view);
+	}
+	view->leader = *leader;
+	view->call = call;
+	while (ret == 0 && !view->id)
+		ret = beest_random(&view->id, sizeof(view->id));
+
+	return ret;
+}
+
+/* ------------------------------------------------------------------------ to read --- */
+
+int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnation *leader,
+		     const struct beest_leader_body *lead, struct beest_view **viewp)
+{
+	const size_t size = lead->chunk_count * sizeof(uint64_t);
+	struct beest_view *view = beest_view_new(ranks->count);
+	size_t k;
+	int ret = view ? 0 : -ENOMEM;
+
+	if (ret < 0)
+		return ret;
+	view->id = lead->proposed;
+	view->leader = *leader;
+	view->call = lead->call;
+	if (!lead->chunk_count) {
+		ret = beest_view_read(view, ranks, 0, lead->chunks, lead->chunks_size);
+	} else {
+		view->chunk_ranks = lead->chunk_ranks;
+		view->chunks = malloc(size);
+		if (!view->chunks)
+			ret = beest_fail(ENOMEM, "no memory for %zu bytes", size);
+		else if (beest_view_chunk_count(view) != lead->chunk_count)
+			ret = beest_fail(EBADMSG, "a view of %zu ranks has %d chunks of %d",
+					 ranks->count, (int)lead->chunk_count, lead->chunk_ranks);
+		else
+			memcpy(view->chunks, lead->chunks, size);
+		for (k = 0; k < lead->chunk_count && ret == 0; k++)
+			view->chunks[k] = be64toh(view->chunks[k]);
+	}
+	if (ret < 0)
+		beest_view_free(view);
+	else
+		*viewp = view;
+
+	return ret;
+}
+
+/* Its entries must be those of its ranks, in their order. */
+static int part_read(struct beest_view *view, const struct beest_ids *ranks, size_t position,
+		     const uint8_t *bytes, size_t size)
+{
+	struct beest_view_part *part = &view->parts[position];
+	struct beest_fence_entry entry;
+	int ret = beest_record_entry_decode(bytes, size, &entry);
+
+	if (ret < 0)
+		return ret;
+	if (entry.rank != (uint32_t)ranks->id[position])
+		return beest_fail(EBADMSG, "a view has rank %d in the place of rank %d",
+				  (int)entry.rank, ranks->id[position]);
+	free(part->bytes);
+	part->size = (size_t)ret;
+	part->bytes = malloc(part->size);
+	if (!part->bytes)
+		return beest_fail(ENOMEM, "no memory for %zu bytes", part->size);
+	memcpy(part->bytes, bytes, part->size);
+
+	return ret;
+}
+
+int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, size_t k,
+		    const uint8_t *bytes, size_t size)
+{
+	size_t i, at = 0;
+	int ret;
+
+	if (view->chunk_ranks && chunk_digest(bytes, size) != view->chunks[k])
+		return beest_fail(EBADMSG, "the digest of a chunk is not that of its name");
+	for (i = chunk_begin(view, k); i < chunk_end(view, k); i++) {
+		ret = part_read(view, ranks, i, bytes + at, size - at);
+		if (ret < 0)
+			return ret;
+		at += (size_t)ret;
+	}
+
+	return 0;
+}
+
+bool beest_view_lacks(const struct beest_view *view, size_t k)
+{
+	return !view->parts[chunk_end(view, k) - 1].bytes;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * view.h - who takes part in a fence, and what each contributes
+ *
+ * Owns the entries of all ranks, how they are divided into chunks, and what names a view.  Pure,
+ * but for the number of a view, which is drawn.  Knows nothing of servers, or of the order in which
+ * ranks do things.
+ */
+#ifndef BEEST_VIEW_H
+#define BEEST_VIEW_H
+
+#include "lib/base/parse.h"
+#include "lib/rendezvous/record.h"
+
+/* The encoded entry of a rank; on the leader, what is hidden from the others follows it. */
+struct beest_view_part {
+	uint8_t *bytes;			/* NULL: none yet */
+	size_t size;
+};
+
+struct beest_view {
+	uint64_t id;			/* never the same twice; 0: it is being made */
+	struct beest_incarnation leader;	/* who has proposed it, and in which of its calls */
+	uint32_t call;
+	bool taken;			/* this rank has done what the view demands of it */
+	size_t count;			/* of ranks */
+	struct beest_view_part *parts;
+	size_t chunk_ranks;		/* 0: it is in one piece, within the leader's record */
+	uint64_t *chunks;		/* the digest of each */
+};
+
+/* NULL: no memory, with the sentence. */
+struct beest_view *beest_view_new(size_t count);
+void beest_view_free(struct beest_view *view);
+
+/* Takes @part for the rank at @position over.  False: it has the same already, and frees @part. */
+bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_part part);
+
+/* The entry of the rank at @position, whose part must be there. */
+struct beest_fence_entry beest_view_entry(const struct beest_view *view, size_t position);
+
+/* Does it have this call of that process? */
+bool beest_view_names(const struct beest_view *view, size_t position,
+		      const struct beest_incarnation *incarnation, uint32_t call);
+
+/* Are all parts there? */
+bool beest_view_is_whole(const struct beest_view *view);
+
+/* Names a view that is whole, and divides it.  -ENOMEM, -EIO. */
+int beest_view_close(struct beest_view *view, const struct beest_incarnation *leader,
+		     uint32_t call);
+
+/* How many chunks it has. */
+size_t beest_view_chunk_count(const struct beest_view *view);
+
+/* The bytes of chunk @k, or of all in one piece, for free(3); NULL: no memory. */
+uint8_t *beest_view_encode(const struct beest_view *view, size_t k, size_t *size);
+
+/* Begins to read the view that @lead, a record of @leader, proposes.  -ENOMEM; -EBADMSG. */
+int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnation *leader,
+		     const struct beest_leader_body *lead, struct beest_view **view);
+
+/* Reads chunk @k, if it is that one.  -ENOMEM; -EBADMSG. */
+int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, size_t k,
+		    const uint8_t *bytes, size_t size);
+
+/* Has chunk @k still to be read? */
+bool beest_view_lacks(const struct beest_view *view, size_t k);
+
+#endif
