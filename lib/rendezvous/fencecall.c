@@ -84,15 +84,20 @@ static bool is_own(int ret)
 	       ret == -ENOMEM || beest_kv_transient(ret);
 }
 
-/* Whatever ends the fence on this rank has to be stored for all others, best effort. */
+/*
+ * Whatever ends the fence on this rank has to be stored for all others, best effort: within the
+ * limit, or in a last look.
+ */
 static int fence_fail_all(struct beest_fence_look *look, int ret)
 {
+	const int64_t left = BEEST_MAX(beest_limit_left(look->call->limit), BEEST_LIMIT_LOOK);
 	struct beest_limit limit;
 	char sentence[BEEST_ERROR_SIZE];
 
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	beest_fence_refuse(look, ret);
-	beest_limit_start(&limit, NULL, beest_look_closing(look->call->registry), 0);
+	beest_limit_start(&limit, NULL, BEEST_MIN(beest_look_closing(look->call->registry),
+						  beest_clock_deadline(left)), 0);
 	look->wait.limit = &limit;
 	if (beest_fence_is_leader(look))
 		beest_leader_put(look);
@@ -114,8 +119,9 @@ static int fence_finish(struct beest_fence_look *look, int ret)
 		ret = fence_fail_all(look, beest_fence_fail(look));
 	else if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !look->wait.failing)
 		ret = beest_absent_fail(look);
-	else if (ret < 0 && !is_own(ret) && !fence->trouble.error &&
+	else if (ret < 0 && !is_own(ret) && (!fence->trouble.error || look->changed) &&
 		 !(ret == -ESTALE && beest_fence_is_mesh(look)))
+		/* Also a trouble that was found by the look which has ended the wait. */
 		ret = fence_fail_all(look, ret);
 	if (ret == 0)
 		fence->contribution = 0;

@@ -476,16 +476,17 @@ static void chunk_name(const char *fence, char name[CHUNK_NAME])
 	snprintf(name, CHUNK_NAME, "fence/%s/%016llx", fence, (unsigned long long)chunk_digest());
 }
 
-/* A write without an answer may still be on its way. */
+/* A write without an answer may still be on its way, or be sent with the next look. */
 static void chunk_is_absent(const char *name)
 {
 	char line[80];
 	int i = 0;
 
 	snprintf(line, sizeof(line), "\n%s ", name);
-	do
+	do {
+		hartebeest_msg_wait(crowd.member[0].hb, "none", NULL, 0, NULL, HARTEBEEST_ONCE);
 		fetch(name);
-	while (!strstr(output, " absent=1\n") && i++ < TRIES);
+	} while (!strstr(output, " absent=1\n") && i++ < TRIES);
 	number_is(line, "absent", 1);
 }
 

@@ -870,7 +870,7 @@ static void spoil_now(void)
 	value = fake_kv_get(server, spoilt, &size);
 	assert_in_range(size, 1, sizeof(bytes));
 	memcpy(bytes, value, size);
-	for (i = 20; i < size; i += 40)
+	for (i = 20; i < size && spoil.way == FLIP; i += 40)
 		bytes[i] ^= 0x10;
 	if (spoil.way == EVICT)
 		fake_kv_evict(server, spoilt);
@@ -879,7 +879,7 @@ static void spoil_now(void)
 	else if (spoil.way == FORMER)
 		fake_kv_put(server, spoilt, former.bytes, former.size, 600);
 	else
-		fake_kv_put(server, spoilt, value, spoil.way == CUT ? size / 3 : 0, 600);
+		fake_kv_put(server, spoilt, bytes, spoil.way == CUT ? size / 3 : 0, 600);
 }
 
 static void spoil_hook(struct beest_kv *kv, const struct beest_kv_request *request)
@@ -1794,6 +1794,7 @@ static void other_numbers_of_ranks(void **state)
 
 	(void)state;
 	for (row = 0; row < BEEST_COUNT(sizes); row++) {
+		fake_kv.latency = row % 2 ? 25 * BEEST_MS : FAKE_KV_LATENCY;
 		for (i = 0; i < sizes[row].size; i++) {
 			crew_start(rank_run, rank_make(i, i, i == sizes[row].odd ?
 						       sizes[row].other : sizes[row].size, "a"));
