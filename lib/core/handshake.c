@@ -145,7 +145,7 @@ static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const cha
 	uint8_t bytes[BEEST_QP_BODY_MAX];
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_QP, .key = key, .body = bytes, .serial = &qp->node.serial,
-		.calm = true,
+		.if_changed = true,
 	};
 	int ret;
 
@@ -240,7 +240,7 @@ int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, 
 		ret = beest_handshake_put(hb, qp, name);
 	if (ret < 0)
 		return ret;
-	beest_lease_insist(hb->registry->leases, key);
+	beest_lease_republish(hb->registry->leases, key);
 
 	return record_is_sent(hb, key) ? 0 : beest_wait_run(hb->registry, &wait);
 }

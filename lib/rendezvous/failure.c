@@ -235,7 +235,7 @@ int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_v
 	fails = own->self.state == BEEST_RANK_FAILED;
 	pthread_mutex_unlock(&registry->lock);
 	if (!there && fails)
-		beest_lease_insist(registry->leases, failure->key);
+		beest_lease_republish(registry->leases, failure->key);
 	if (fails)
 		return 0;
 

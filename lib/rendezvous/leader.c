@@ -143,7 +143,7 @@ static int leader_put(struct beest_fence_look *look, bool with_missing)
 {
 	struct beest_leader_body body = leader_body(look);
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_LEADER, .key = look->keys[GET_LEADER], .claims = true,
+		.kind = BEEST_KIND_LEADER, .key = look->keys[GET_LEADER], .add_only = true,
 		.unique = look->wait.gets[GET_LEADER].seen ?
 			  look->wait.gets[GET_LEADER].unique : 0,
 	};
@@ -195,7 +195,7 @@ static int chunks_put(struct beest_fence_look *look, const struct beest_view *vi
 {
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_CHUNK, .key = key, .calm = true,
+		.kind = BEEST_KIND_CHUNK, .key = key, .if_changed = true,
 		.ttl = BEEST_MIN(CHUNK_TTL, beest_lease_ttl(look->call->registry->leases)),
 	};
 	uint8_t *bytes;

@@ -38,7 +38,7 @@ struct beest_lease_copy {
 	const struct beest_record_row *row;
 	int64_t ttl;		/* seconds */
 	uint8_t flags;
-	bool claims;		/* is only added ... */
+	bool add_only;		/* is only added ... */
 	uint64_t unique;	/* ... or replaces the value that has it; 0: none */
 	size_t size;
 	char *key;
@@ -59,8 +59,8 @@ struct lease {
 	bool superseded;	/* another process's record is there, ... */
 	bool contested;		/* ... or once was */
 	bool refused;		/* this version is too large for the server: never sent again */
-	bool occupied;		/* it claims, but there is another value, or an earlier attempt's */
-	bool doubted;		/* it claims, and was put again as it was: it may be refused */
+	bool occupied;		/* add-only, but there is another value, or an earlier attempt's */
+	bool doubted;		/* add-only, and put again as it was: it may be refused */
 	bool checked;		/* DOOMED: was read, and is ours ... */
 	bool gone;		/* ... or absent: a tombstone is added, not set */
 	bool listed;		/* the list that it joins was there, as far as is known */
@@ -288,7 +288,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	copy->row = beest_record_row(wanted->kind);
 	copy->ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
 	copy->flags = wanted->flags;
-	copy->claims = wanted->claims;
+	copy->add_only = wanted->add_only;
 	copy->unique = wanted->unique;
 	copy->size = wanted->size;
 	copy->key = (char *)copy->bytes + wanted->size;
@@ -310,7 +310,7 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 		lease = lease_add(leases, wanted->server, copy, DIRTY);
 	if (!lease)
 		return copy;
-	lease->doubted = wanted->claims && former && former->claims &&
+	lease->doubted = wanted->add_only && former && former->add_only &&
 			 lease->digest == wanted->digest;
 	lease->copy = copy;
 	lease_set_serial(leases, lease, wanted->serial);
@@ -377,7 +377,7 @@ bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lea
 	return facts & fact;
 }
 
-void beest_lease_insist(struct beest_leases *leases, const char *key)
+void beest_lease_republish(struct beest_leases *leases, const char *key)
 {
 	struct lease *lease;
 
@@ -694,7 +694,7 @@ static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
 	enum beest_kv_verb verb = copy->row->joins ? BEEST_KV_APPEND :
 				  lease->state == LOST || lease->gone ? BEEST_KV_ADD :
 				  copy->unique ? BEEST_KV_CAS :
-				  copy->claims ? BEEST_KV_ADD :
+				  copy->add_only ? BEEST_KV_ADD :
 				  lease->state == DOOMED && !copy_is_closed(copy) ?
 				  BEEST_KV_DELETE : BEEST_KV_SET;
 
@@ -933,7 +933,7 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			continue;	/* reading it back has shown more */
 		} else if (known && write->ret == -EMSGSIZE) {
 			lease->refused = true;
-		} else if (known && lease->copy->claims && write->ret < 0) {
+		} else if (known && lease->copy->add_only && write->ret < 0) {
 			lease->occupied = true;
 			write_stored(leases, lease, found);
 		} else if (!known || (write->ret < 0 && write->ret != -EEXIST)) {
@@ -963,7 +963,7 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			missing += lease->sent || (lease->state == CLEAN &&
 						   !lease->copy->row->taken);
 		} else if (lease->copy->unique && values[i].unique == lease->copy->unique) {
-			/* A server that refuses a claim keeps the value that it was to replace. */
+			/* A server that refuses an add keeps the value that it was to replace. */
 			missing += lease->sent;
 		}
 		sight = value_judge(leases, lease->copy, &values[i]);

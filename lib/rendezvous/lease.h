@@ -54,7 +54,7 @@ struct beest_lease_wanted {
 	uint64_t digest;	/* of the plain record: sealed bytes differ each time */
 	const uint8_t *bytes;	/* copied */
 	size_t size;
-	bool claims;		/* only added: another process's record stays ... */
+	bool add_only;		/* only added: another process's record stays ... */
 	uint64_t unique;	/* ... but for the value that was read with it; 0: none */
 };
 
@@ -71,7 +71,7 @@ enum beest_lease_fact {
 	BEEST_LEASE_CONTESTED = 4,	/* another process's was seen there once */
 	BEEST_LEASE_REFUSED = 8,	/* too large for the server: never sent again */
 	BEEST_LEASE_SENT = 16,		/* stored or on its way */
-	BEEST_LEASE_OCCUPIED = 32,	/* a message that claims: what was there stays */
+	BEEST_LEASE_OCCUPIED = 32,	/* an add-only message: what was there stays */
 };
 
 bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lease_fact fact);
@@ -80,7 +80,7 @@ bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lea
  * Makes the next look store the record again, because another process may have overwritten it by
  * mistake.
  */
-void beest_lease_insist(struct beest_leases *leases, const char *key);
+void beest_lease_republish(struct beest_leases *leases, const char *key);
 
 /* The serial of the record of @key; 0: there is none, or it belongs to no object. */
 uint64_t beest_lease_serial(struct beest_leases *leases, const char *key);

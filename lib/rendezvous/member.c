@@ -43,13 +43,13 @@ static struct beest_member_body member_body(const struct beest_fence_look *look)
 }
 
 /* The first record of a process replaces no other, so that what its predecessor left is read. */
-static int member_put(struct beest_fence_look *look, bool calm)
+static int member_put(struct beest_fence_look *look, bool if_changed)
 {
 	const struct beest_member_body body = member_body(look);
 	uint8_t *bytes = malloc(BEEST_MEMBER_MAX(body.size));
 	struct beest_registry_record record = {
 		.kind = BEEST_KIND_MEMBER, .key = look->keys[GET_OWN], .body = bytes,
-		.claims = !look->fence->looked, .calm = calm,
+		.add_only = !look->fence->looked, .if_changed = if_changed,
 	};
 	int ret;
 
@@ -319,7 +319,7 @@ static void own_check(struct beest_fence_look *look)
 		if (is_first)
 			look->changed = true;
 		else
-			beest_lease_insist(look->call->registry->leases, get->key);
+			beest_lease_republish(look->call->registry->leases, get->key);
 	} else if (beest_clock_now() - look->fence->looked >= REREAD) {
 		get->got = false;
 		if (!look->there || is_leftover(look))

@@ -204,7 +204,7 @@ static int once_push(struct held *held, struct beest_registry_record *record)
 	record->body = body;
 	record->size += BEEST_ONCE_ID;
 	record->flags = BEEST_RECORD_ONCE;
-	record->claims = true;
+	record->add_only = true;
 	ret = once_put(held, record);
 	beest_lease_forget(held->registry->leases, record->key, *record->serial);
 	free(body);

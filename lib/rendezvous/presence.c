@@ -164,7 +164,7 @@ static int presence_renew(struct beest_registry *registry)
 	if (!ttl || beest_clock_now() - put <= ttl / 3)
 		return 0;
 
-	beest_lease_insist(registry->leases, registry->failure.key);
+	beest_lease_republish(registry->leases, registry->failure.key);
 
 	return beest_registry_present(registry);
 }

@@ -333,7 +333,7 @@ int beest_registry_put(struct beest_registry *registry,
 		.ttl = record->ttl,
 		.flags = record->flags,
 		.digest = record_digest(record),
-		.claims = record->claims,
+		.add_only = record->add_only,
 		.unique = record->unique,
 	};
 	uint8_t *bytes;
@@ -346,7 +346,7 @@ int beest_registry_put(struct beest_registry *registry,
 	}
 	if (record->serial)
 		wanted.serial = serial_draw(registry, record->serial);
-	if (record->calm && beest_lease_has(registry->leases, &wanted))
+	if (record->if_changed && beest_lease_has(registry->leases, &wanted))
 		return 0;
 
 	ret = beest_registry_encode(registry, record, &bytes);
@@ -373,8 +373,8 @@ int beest_registry_present(struct beest_registry *registry)
 	presence->self.pid = (uint32_t)getpid();
 	presence->self.began = beest_process_ticks(getpid());
 	record.ttl = presence->ttl = state_ttl[presence->self.state];
-	record.claims = presence->rank >= 0 && !presence->owned &&
-			presence->self.state == BEEST_RANK_ALIVE;
+	record.add_only = presence->rank >= 0 && !presence->owned &&
+			  presence->self.state == BEEST_RANK_ALIVE;
 	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
 	pthread_mutex_unlock(&registry->lock);
 	ret = beest_registry_put(registry, &record);

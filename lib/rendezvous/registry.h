@@ -187,9 +187,9 @@ struct beest_registry_record {
 	size_t size;
 	uint64_t *serial;	/* of the object it belongs to, drawn if 0; NULL: none */
 	int64_t ttl;		/* seconds; 0: of the option exchange.ttl */
-	bool claims;		/* only added: another process's record stays ... */
+	bool add_only;		/* only added: another process's record stays ... */
 	uint64_t unique;	/* ... but for the value that was read with it; 0: none */
-	bool calm;		/* send nothing if the same was put before */
+	bool if_changed;	/* send nothing if the same was put before */
 };
 
 /*

@@ -25,13 +25,13 @@
 /*
  * Words of a script, separated by blanks:
  *
- * 	put		a new version; `echo`: one that has an echo; `claim`: one that is only
+ * 	put		a new version; `echo`: one that has an echo; `add`: one that is only
  * 			added; `cas`: one that replaces only the value that was read;
  * 			`again`: the last version, as `cas`
  * 	doom, end	its object is destroyed; the context is closed
  * 	withdraw	its owner no longer wants it
  * 	lose		the server's epoch has changed
- * 	insist, forget
+ * 	republish, forget
  * 	release		its push is over
  * 	+N		N seconds pass; ++N: milliseconds
  * 	?settled, ?unsettled, ?gone
@@ -77,7 +77,7 @@ static const struct script scripts[] = {
 	{ "another's in turn", BEEST_KIND_QP, "put l:Sg= c:gx l: c: lose l: doom ?gone" },
 	{ "no record", BEEST_KIND_QP, "put l:Sg= c:g% l: c: doom ?gone" },
 	{ "taken back from another", BEEST_KIND_QP, "put l:Sgx put ?unsettled l:Sg= ?settled" },
-	{ "by insisting", BEEST_KIND_QP, "put l:Sgx insist l:Sg= ?settled" },
+	{ "by republishing", BEEST_KIND_QP, "put l:Sgx republish l:Sg= ?settled" },
 	{ "renewed after it was seen", BEEST_KIND_QP,
 	  "put l:Sg= +199 c:g= l: +2 c:g= l:Sg= l: +199 c:g= l:" },
 	{ "not renewed when another's", BEEST_KIND_QP, "put l:Sg= +201 c:gx l: +201 c: l:" },
@@ -125,10 +125,10 @@ static const struct script scripts[] = {
 	{ "closed, a chunk", BEEST_KIND_CHUNK, "put l:Sg= end l:g= l:D= ?gone" },
 	{ "closed, a chunk of another's", BEEST_KIND_CHUNK, "put l:Sg= end l:gx ?gone" },
 	{ "closed, a member stays", BEEST_KIND_MEMBER, "put l:Sg= end l: put l:Sg= ?settled" },
-	{ "closed, a leader stays", BEEST_KIND_LEADER, "claim l:Aa end l: cas l:Ca ?settled" },
+	{ "closed, a leader stays", BEEST_KIND_LEADER, "add l:Aa end l: cas l:Ca ?settled" },
 	{ "closed, a presence says more", BEEST_KIND_RANK, "put l:Ss end l: put l:Ss ?settled" },
 	{ "a region", BEEST_KIND_MR, "put l:Sg= c:g- l:Ag= +201 c:g= l:Sg= doom l:g= l:D= ?gone" },
-	{ "a presence", BEEST_KIND_RANK, "put l:Ss c: +201 c: lose l:Aa insist l:Ss c:" },
+	{ "a presence", BEEST_KIND_RANK, "put l:Ss c: +201 c: lose l:Aa republish l:Ss c:" },
 	{ "numbers are not read back", BEEST_KIND_NUMBERS,
 	  "put l:Ss ?settled c:g= lose l:Aa ?settled c:g- l:Aa +201 c:g= l:Ss" },
 	{ "but where they were handed over", BEEST_KIND_NUMBERS,
@@ -137,34 +137,34 @@ static const struct script scripts[] = {
 	{ "a member, says more", BEEST_KIND_MEMBER, "put l:Sg= put l:Sg< l:Sg= ?settled" },
 	{ "a member, evicted", BEEST_KIND_MEMBER, "put l:Sg= c:g- l:Ag= ?settled l:" },
 	{ "a member, replaced", BEEST_KIND_MEMBER, "put l:Sg= c:gx ?settled l: lose l: +300 c:" },
-	{ "a member claims", BEEST_KIND_MEMBER, "claim l:Ag= ?settled put l:Sg= ?settled" },
-	{ "a member claims, not heard", BEEST_KIND_MEMBER,
-	  "claim l:Ag- ?unsettled l:Ag! l:Ag~ l:g= ?settled" },
-	{ "a member claims, another's stays", BEEST_KIND_MEMBER,
-	  "claim l:Agx ?settled l: c: put l:Sg= ?settled" },
-	{ "a leader claims", BEEST_KIND_LEADER, "claim l:Aa ?settled c:g= l:" },
-	{ "a leader claims, failing", BEEST_KIND_LEADER,
-	  "claim l:A! ?unsettled l:A! l:Aa ?settled" },
-	{ "a leader claims, another's stays", BEEST_KIND_LEADER,
-	  "claim l:Aa c:gx ?settled l: c: lose l:" },
-	{ "a leader claims, handed over", BEEST_KIND_LEADER,
-	  "claim l:A~ l:g- ?unsettled l:A~ l:g= ?settled l:" },
+	{ "a member adds", BEEST_KIND_MEMBER, "add l:Ag= ?settled put l:Sg= ?settled" },
+	{ "a member adds, not heard", BEEST_KIND_MEMBER,
+	  "add l:Ag- ?unsettled l:Ag! l:Ag~ l:g= ?settled" },
+	{ "a member adds, another's stays", BEEST_KIND_MEMBER,
+	  "add l:Agx ?settled l: c: put l:Sg= ?settled" },
+	{ "a leader adds", BEEST_KIND_LEADER, "add l:Aa ?settled c:g= l:" },
+	{ "a leader adds, failing", BEEST_KIND_LEADER,
+	  "add l:A! ?unsettled l:A! l:Aa ?settled" },
+	{ "a leader adds, another's stays", BEEST_KIND_LEADER,
+	  "add l:Aa c:gx ?settled l: c: lose l:" },
+	{ "a leader adds, handed over", BEEST_KIND_LEADER,
+	  "add l:A~ l:g- ?unsettled l:A~ l:g= ?settled l:" },
 	{ "a leader goes on", BEEST_KIND_LEADER,
-	  "claim l:Aa cas l:Ca ?settled cas l:Ca ?settled c:g= l:" },
+	  "add l:Aa cas l:Ca ?settled cas l:Ca ?settled c:g= l:" },
 	{ "a leader goes on, failing", BEEST_KIND_LEADER,
-	  "claim l:Aa cas l:C! ?unsettled l:C! l:Ca ?settled" },
+	  "add l:Aa cas l:C! ?unsettled l:C! l:Ca ?settled" },
 	{ "a leader goes on, handed over", BEEST_KIND_LEADER,
 	  "cas l:C~ ?unsettled l:g= ?settled cas l:C~ l:g< l:Ca ?settled" },
 	{ "a leader goes on, refused since an older one is there", BEEST_KIND_LEADER,
-	  "claim l:Aa cas l:Ca c:g< l:Ca ?settled" },
+	  "add l:Aa cas l:Ca c:g< l:Ca ?settled" },
 	{ "a leader goes on, too large, and puts it again", BEEST_KIND_LEADER,
-	  "claim l:Aa cas l:Ca again ?unsettled l:Cg< ?missing ?unsettled l:Cg= ?settled c:g= l:" },
+	  "add l:Aa cas l:Ca again ?unsettled l:Cg< ?missing ?unsettled l:Cg= ?settled c:g= l:" },
 	{ "a leader puts it again, since another's was there", BEEST_KIND_LEADER,
 	  "cas l:Ca again l:Cgx ?settled cas l:Ca ?settled" },
 	{ "a leader takes over, refused", BEEST_KIND_LEADER,
 	  "cas l:Ca again l:Cgo ?missing ?settled cas l:Ca ?settled" },
 	{ "a leader puts it again, which was lost", BEEST_KIND_LEADER,
-	  "claim l:Aa again l:Cg- ?missing ?unsettled l:Cg= ?settled" },
+	  "add l:Aa again l:Cg- ?missing ?unsettled l:Cg= ?settled" },
 	{ "a leader goes on, refused since another leads", BEEST_KIND_LEADER,
 	  "cas l:Ca c:gx ?settled l: c: lose l: +300 c: l:" },
 	{ "a leader, evicted", BEEST_KIND_LEADER,
@@ -198,12 +198,13 @@ static const struct script scripts[] = {
 	{ "one more, handed over, lost", BEEST_KIND_SERVICE, "put l:EPs put l:P~ l:g- l:EPs" },
 	{ "one more, the server lost all", BEEST_KIND_SERVICE,
 	  "put l:EPs put lose l:EPs ?settled" },
-	{ "one more, by insisting", BEEST_KIND_SERVICE, "put l:EPs put l:Ps insist l:EPs" },
+	{ "one more, by republishing", BEEST_KIND_SERVICE, "put l:EPs put l:Ps republish l:EPs" },
 	{ "an entry, the server lost all", BEEST_KIND_SERVICE,
 	  "put l:EPs lose ?unsettled l:EPs ?settled l:" },
 	{ "an entry is never renewed", BEEST_KIND_SERVICE,
 	  "put l:EPs +201 c: l: +201 c: l: +201 c: l: ?settled" },
-	{ "an entry, by insisting", BEEST_KIND_SERVICE, "put l:EPs insist l:EPs ?settled l:" },
+	{ "an entry, by republishing", BEEST_KIND_SERVICE,
+	  "put l:EPs republish l:EPs ?settled l:" },
 	{ "an entry, lost before its answer came", BEEST_KIND_SERVICE,
 	  "put l:EP$ ?unsettled l:EPs ?settled" },
 	{ "an entry, its list is too large", BEEST_KIND_SERVICE, "put l:EP# ?settled l: lose l:" },
@@ -269,12 +270,12 @@ static size_t value_make(uint8_t *bytes, enum beest_record_kind kind, unsigned i
 	return size + record_make(bytes + size, kind, 0, &other, 0);
 }
 
-static void script_claim(enum beest_record_kind kind, uint8_t flags, bool claims, uint64_t unique)
+static void script_add(enum beest_record_kind kind, uint8_t flags, bool adds, uint64_t unique)
 {
 	uint8_t bytes[128];
 	struct beest_lease_wanted wanted = {
 		.kind = kind, .key = key, .serial = 1, .flags = flags, .bytes = bytes,
-		.claims = claims, .unique = unique, .digest = versions,
+		.add_only = adds, .unique = unique, .digest = versions,
 	};
 
 	wanted.size = record_make(bytes, kind, versions, &self, flags);
@@ -285,7 +286,7 @@ static void script_claim(enum beest_record_kind kind, uint8_t flags, bool claims
 static void script_put(enum beest_record_kind kind, uint8_t flags)
 {
 	versions++;
-	script_claim(kind, flags, false, 0);
+	script_add(kind, flags, false, 0);
 }
 
 static const char *plan_text(void)
@@ -381,11 +382,11 @@ static void script_word(const struct script *script, const char *word)
 	if (!strcmp(word, "put") || !strcmp(word, "echo")) {
 		echo = *word == 'e';
 		script_put(script->kind, echo ? BEEST_RECORD_ECHO : 0);
-	} else if (!strcmp(word, "claim") || !strcmp(word, "cas")) {
+	} else if (!strcmp(word, "add") || !strcmp(word, "cas")) {
 		versions++;
-		script_claim(script->kind, 0, true, word[1] == 'a' ? UNIQUE : 0);
+		script_add(script->kind, 0, true, word[1] == 'a' ? UNIQUE : 0);
 	} else if (!strcmp(word, "again")) {
-		script_claim(script->kind, 0, true, UNIQUE);
+		script_add(script->kind, 0, true, UNIQUE);
 	} else if (!strcmp(word, "doom")) {
 		beest_lease_doom(leases, 1);
 	} else if (!strcmp(word, "withdraw")) {
@@ -395,8 +396,8 @@ static void script_word(const struct script *script, const char *word)
 		beest_lease_doom_all(leases);
 	} else if (!strcmp(word, "lose")) {
 		beest_lease_lose(leases, 0);
-	} else if (!strcmp(word, "insist")) {
-		beest_lease_insist(leases, key);
+	} else if (!strcmp(word, "republish")) {
+		beest_lease_republish(leases, key);
 	} else if (!strcmp(word, "release")) {
 		beest_lease_release(leases, key, 2);	/* of another push */
 		beest_lease_release(leases, key, 1);
@@ -513,7 +514,7 @@ static void a_leftover_is_seen_meanwhile(void **state)
 	assert_int_equal(beest_lease_plan(leases, 0, true, 0, &first), 0);
 	assert_int_equal(first.key_count, 2);
 	first.number = ++number;
-	beest_lease_insist(leases, key);
+	beest_lease_republish(leases, key);
 	script_look(BEEST_KIND_QP, "l:Sg=", false);
 	values[1].size = record_make(bytes, BEEST_KIND_QP, versions, &other, 0);
 	beest_lease_done(leases, &first, 0, true, values, first.number);
