@@ -511,7 +511,7 @@ static void add_list(struct beest_text *text, const struct records *records,
 		add_author(text, records, &last.incarnation, last.rank);
 	beest_text_add(text, "%s; %zu have asked, %zu were accepted, %zu have ended",
 		       since ? " listens" : "no process listens", counts[BEEST_SERVICE_ASKS],
-		       counts[BEEST_SERVICE_HAD], counts[BEEST_SERVICE_ENDED]);
+		       counts[BEEST_SERVICE_ACCEPTED], counts[BEEST_SERVICE_ENDED]);
 	add_strangers(text, &reader);
 }
 

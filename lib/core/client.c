@@ -16,8 +16,8 @@
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/client.h"
-#include "lib/core/home.h"
-#include "lib/core/roster.h"
+#include "lib/core/directory.h"
+#include "lib/core/requests.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 
@@ -28,10 +28,10 @@
 #define CHECK_FIRST BEEST_SECOND
 #define CHECK_MAX (64 * BEEST_SECOND)
 
-/* A standing request: the registry keeps its record on its server. */
-struct beest_standing {
-	struct beest_standing *next;
-	struct beest_home home;
+/* A pending request: the registry keeps its record on its server. */
+struct beest_pending {
+	struct beest_pending *next;
+	struct beest_directory directory;
 	struct hartebeest_client request;	/* as the client sees it; key "": it has left */
 	struct beest_request_id id;
 	char key[BEEST_KEY_MAX + 1];
@@ -42,54 +42,54 @@ struct beest_standing {
 
 /* ------------------------------------------------------------------------ appending --- */
 
-static int standing_put(struct beest_standing *standing)
+static int pending_put(struct beest_pending *pending)
 {
-	const struct hartebeest_client *request = &standing->request;
+	const struct hartebeest_client *request = &pending->request;
 	struct beest_request_body body = {
-		.number = standing->id.number, .pid = request->pid,
+		.number = pending->id.number, .pid = request->pid,
 		.length = (uint16_t)request->length,
 	};
 	uint8_t bytes[BEEST_REQUEST_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_REQUEST, .key = standing->key,
-		.placed_as = standing->home.list.key, .body = bytes,
-		.serial = &standing->serial,
+		.kind = BEEST_KIND_REQUEST, .key = pending->key,
+		.placed_as = pending->directory.list.key, .body = bytes,
+		.serial = &pending->serial,
 	};
 
 	memcpy(body.host, request->host, sizeof(body.host));
 	memcpy(body.data, request->data, request->length);
 	record.size = (size_t)beest_record_request_encode(&body, bytes);
 
-	return beest_registry_put(standing->home.registry, &record);
+	return beest_registry_put(pending->directory.registry, &record);
 }
 
 struct appending {
-	struct beest_standing *standing;
-	struct beest_roster roster;
+	struct beest_pending *pending;
+	struct beest_requests requests;
 	struct beest_wait_get get;
 	bool compacts;			/* the list is too long */
-	char full[BEEST_HOME_FULL];
+	char full[BEEST_DIRECTORY_FULL];
 };
 
 /* 1: the request is in the list, and its record is there. */
 static int see_asked(void *data, const struct beest_kv_value *value)
 {
 	struct appending *a = data;
-	struct beest_standing *standing = a->standing;
-	struct beest_home *home = &standing->home;
-	const struct beest_roster_request *request;
-	int ret = beest_home_see(home, &a->roster, value);
+	struct beest_pending *pending = a->pending;
+	struct beest_directory *directory = &pending->directory;
+	const struct beest_requests_row *request;
+	int ret = beest_directory_see(directory, &a->requests, value);
 
 	if (ret < 0)
 		return ret;
-	a->compacts = beest_roster_is_long(&a->roster);
-	a->get.unmet = *beest_home_full(home, &a->roster, a->full) ? a->full :
+	a->compacts = beest_requests_is_long(&a->requests);
+	a->get.unmet = *beest_directory_full(directory, &a->requests, a->full) ? a->full :
 		       "has not taken this request";
-	request = beest_roster_find(&a->roster, &standing->id);
-	if (!request || !(request->asks || request->had || request->ended))
-		return beest_home_say_one(home, BEEST_SERVICE_ASKS, &standing->id);
+	request = beest_requests_find(&a->requests, &pending->id);
+	if (!request || !(request->asks || request->accepted || request->ended))
+		return beest_directory_say_one(directory, BEEST_SERVICE_ASKS, &pending->id);
 
-	return beest_lease_is(home->registry->leases, standing->key, BEEST_LEASE_SETTLED);
+	return beest_lease_is(directory->registry->leases, pending->key, BEEST_LEASE_SETTLED);
 }
 
 /* Also makes room in a list that is full of what nobody needs. */
@@ -98,84 +98,84 @@ static int append_each(void *data)
 	struct appending *a = data;
 
 	if (a->compacts)
-		beest_home_compact(&a->standing->home, NULL, NULL);
+		beest_directory_compact(&a->pending->directory, NULL, NULL);
 	a->compacts = false;
 
 	return 0;
 }
 
 /* Has the request be in the list from now on. */
-static int standing_append(struct beest_standing *standing, bool says,
-			   const struct beest_limit *limit)
+static int pending_append(struct beest_pending *pending, bool says,
+			  const struct beest_limit *limit)
 {
-	struct appending a = { .standing = standing };
-	struct beest_home *home = &standing->home;
+	struct appending a = { .pending = pending };
+	struct beest_directory *directory = &pending->directory;
 	struct beest_wait wait = { .each = append_each, .limit = limit };
 	int ret = 0;
 
-	if (says && !beest_list_is_saying(&home->list))
-		ret = beest_home_say_one(home, BEEST_SERVICE_ASKS, &standing->id);
-	beest_home_wait(home, &wait, &a.get, see_asked, &a);
+	if (says && !beest_list_is_saying(&directory->list))
+		ret = beest_directory_say_one(directory, BEEST_SERVICE_ASKS, &pending->id);
+	beest_directory_wait(directory, &wait, &a.get, see_asked, &a);
 	if (ret == 0)
-		ret = beest_wait_run(home->registry, &wait);
-	beest_roster_end(&a.roster);
+		ret = beest_wait_run(directory->registry, &wait);
+	beest_requests_end(&a.requests);
 	if (ret < 0)
 		return ret;
-	beest_look_epoch(home->registry, home->list.server, standing->epoch);
-	standing->check_at = beest_clock_deadline(standing->pause);
-	standing->pause = BEEST_MIN(2 * standing->pause, CHECK_MAX);
+	beest_look_epoch(directory->registry, directory->list.server, pending->epoch);
+	pending->check_at = beest_clock_deadline(pending->pause);
+	pending->pause = BEEST_MIN(2 * pending->pause, CHECK_MAX);
 
 	return 0;
 }
 
-/* ------------------------------------------------------------------------- standing --- */
+/* -------------------------------------------------------------------------- pending --- */
 
 void beest_client_start(struct beest_client *client)
 {
 	pthread_mutex_init(&client->lock, NULL);
 }
 
-static void standing_free(struct beest_standing *standing)
+static void pending_free(struct beest_pending *pending)
 {
-	beest_home_end(&standing->home);
-	free(standing);
+	beest_directory_end(&pending->directory);
+	free(pending);
 }
 
 /* Its record is deleted with the context: the list need not name it any longer. */
-static void standing_end(struct beest_standing *standing)
+static void pending_end(struct beest_pending *pending)
 {
-	if (beest_home_say_one(&standing->home, BEEST_SERVICE_ENDED, &standing->id) == 0)
-		beest_list_offer(&standing->home.list);
+	if (beest_directory_say_one(&pending->directory, BEEST_SERVICE_ENDED, &pending->id) == 0)
+		beest_list_offer(&pending->directory.list);
 }
 
 void beest_client_settle(struct beest_client *client)
 {
 	int64_t deadline = beest_clock_deadline(BEEST_LIMIT_LOOK);
-	struct beest_standing *standing;
+	struct beest_pending *pending;
 
 	pthread_mutex_lock(&client->lock);
-	for (standing = client->standing; standing && beest_clock_left(deadline);
-	     standing = standing->next)
-		standing_end(standing);
+	for (pending = client->pending; pending && beest_clock_left(deadline);
+	     pending = pending->next)
+		pending_end(pending);
 	pthread_mutex_unlock(&client->lock);
 }
 
 void beest_client_end(struct beest_client *client)
 {
-	struct beest_standing *standing;
+	struct beest_pending *pending;
 
-	while ((standing = client->standing)) {
-		client->standing = standing->next;
-		standing_free(standing);
+	while ((pending = client->pending)) {
+		client->pending = pending->next;
+		pending_free(pending);
 	}
 	pthread_mutex_destroy(&client->lock);
 }
 
 /* Fills in the client, its data and all keys. */
-static void standing_fill(struct beest_standing *standing, const void *data, size_t length)
+static void pending_fill(struct beest_pending *pending, const void *data, size_t length)
 {
-	struct hartebeest_client *request = &standing->request;
-	const struct beest_registry_presence *presence = &standing->home.registry->presence;
+	struct hartebeest_client *request = &pending->request;
+	const struct beest_registry_presence *presence = &pending->directory.registry->presence;
 
 	request->rank = presence->rank;
 	request->pid = (uint32_t)getpid();
@@ -183,31 +183,31 @@ static void standing_fill(struct beest_standing *standing, const void *data, siz
 	memcpy(request->host, presence->self.host, sizeof(request->host));
 	if (length)
 		memcpy(request->data, data, length);
-	standing->pause = CHECK_FIRST;
-	standing->id.client = request->context = beest_home_client(&presence->incarnation);
-	request->number = standing->id.number;
-	beest_home_key(&standing->home, &standing->id, standing->key);
-	beest_home_ends(&standing->home, &standing->id, request->key, request->peer_key);
+	pending->pause = CHECK_FIRST;
+	pending->id.client = request->context = beest_directory_client(&presence->incarnation);
+	request->number = pending->id.number;
+	beest_directory_key(&pending->directory, &pending->id, pending->key);
+	beest_directory_ends(&pending->directory, &pending->id, request->key, request->peer_key);
 }
 
-static void standing_withdraw(struct beest_standing *standing)
+static void pending_withdraw(struct beest_pending *pending)
 {
-	standing_end(standing);
-	beest_store_withdraw(standing->home.registry, standing->serial,
-			     standing->home.list.server);
-	standing_free(standing);
+	pending_end(pending);
+	beest_store_withdraw(pending->directory.registry, pending->serial,
+			     pending->directory.list.server);
+	pending_free(pending);
 }
 
 /* It may be stored all the same, and its client will ask again. */
-static int standing_give_up(struct beest_standing *standing, int ret)
+static int pending_give_up(struct beest_pending *pending, int ret)
 {
 	char sentence[BEEST_ERROR_SIZE];
 
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-	if (standing->serial)
-		standing_withdraw(standing);
+	if (pending->serial)
+		pending_withdraw(pending);
 	else
-		standing_free(standing);
+		pending_free(pending);
 
 	return beest_fail(-ret, "%s", sentence);
 }
@@ -216,67 +216,67 @@ int beest_client_ask(struct beest_client *client, struct beest_registry *registr
 		     const char *name, const void *data, size_t length,
 		     struct hartebeest_client *request, const struct beest_limit *limit)
 {
-	struct beest_standing *standing = calloc(1, sizeof(*standing));
+	struct beest_pending *pending = calloc(1, sizeof(*pending));
 	int ret;
 
-	if (!standing)
+	if (!pending)
 		return beest_fail(ENOMEM, "no memory for a request");
 
-	ret = beest_home_find(&standing->home, registry, name);
+	ret = beest_directory_find(&pending->directory, registry, name);
 	if (ret == 0) {
-		standing->id.number = __atomic_add_fetch(&client->drawn, 1, __ATOMIC_RELAXED);
-		standing_fill(standing, data, length);
-		ret = standing_put(standing);
+		pending->id.number = __atomic_add_fetch(&client->drawn, 1, __ATOMIC_RELAXED);
+		pending_fill(pending, data, length);
+		ret = pending_put(pending);
 	}
 	if (ret == 0)
-		ret = standing_append(standing, true, limit);
+		ret = pending_append(pending, true, limit);
 	if (ret < 0)
-		return standing_give_up(standing, ret);
+		return pending_give_up(pending, ret);
 
-	*request = standing->request;
+	*request = pending->request;
 	pthread_mutex_lock(&client->lock);
-	standing->next = client->standing;
-	client->standing = standing;
+	pending->next = client->pending;
+	client->pending = pending;
 	pthread_mutex_unlock(&client->lock);
 
 	return 0;
 }
 
 /* Has its server lost everything? */
-static bool standing_is_lost(const struct beest_standing *standing)
+static bool pending_is_lost(const struct beest_pending *pending)
 {
-	const struct beest_home *home = &standing->home;
+	const struct beest_directory *directory = &pending->directory;
 	uint8_t epoch[BEEST_EPOCH_SIZE];
 
-	return beest_look_epoch(home->registry, home->list.server, epoch) &&
-	       memcmp(epoch, standing->epoch, sizeof(epoch)) != 0;
+	return beest_look_epoch(directory->registry, directory->list.server, epoch) &&
+	       memcmp(epoch, pending->epoch, sizeof(epoch)) != 0;
 }
 
 /*
  * Not if the listener has ended it: another record is there in place of its own.  Nor if its server
  * is silent: the caller waits for something else, and not for longer than its deadline.
  */
-static bool standing_is_due(const struct beest_standing *standing)
+static bool pending_is_due(const struct beest_pending *pending)
 {
-	return !beest_look_is_silent(standing->home.registry, standing->home.list.server) &&
-	       (standing_is_lost(standing) || beest_clock_now() >= standing->check_at) &&
-	       !beest_lease_is(standing->home.registry->leases, standing->key,
+	return !beest_look_is_silent(pending->directory.registry, pending->directory.list.server) &&
+	       (pending_is_lost(pending) || beest_clock_now() >= pending->check_at) &&
+	       !beest_lease_is(pending->directory.registry->leases, pending->key,
 			       BEEST_LEASE_CONTESTED);
 }
 
 /* Called under the lock.  Unlinks the request with that key; NULL: one that is due. */
-static struct beest_standing *standing_unlink(struct beest_client *client, const char *key)
+static struct beest_pending *pending_unlink(struct beest_client *client, const char *key)
 {
-	struct beest_standing **at, *standing;
+	struct beest_pending **at, *pending;
 
-	for (at = &client->standing; (standing = *at); at = &standing->next)
-		if (key ? strcmp(standing->request.key, key) == 0 :
-		    standing_is_due(standing)) {
-			*at = standing->next;
+	for (at = &client->pending; (pending = *at); at = &pending->next)
+		if (key ? strcmp(pending->request.key, key) == 0 :
+		    pending_is_due(pending)) {
+			*at = pending->next;
 			break;
 		}
 
-	return standing;
+	return pending;
 }
 
 /*
@@ -285,78 +285,81 @@ static struct beest_standing *standing_unlink(struct beest_client *client, const
  */
 void beest_client_keep(struct beest_client *client)
 {
-	struct beest_standing *standing;
+	struct beest_pending *pending;
 	struct beest_limit limit;
 	int ret = 0;
 
 	beest_limit_start(&limit, NULL, 0, BEEST_LIMIT_LOOK);
 	pthread_mutex_lock(&client->lock);
 	while (ret == 0 && beest_limit_left(&limit) && !client->moving &&
-	       (standing = standing_unlink(client, NULL))) {
-		client->moving = standing;
+	       (pending = pending_unlink(client, NULL))) {
+		client->moving = pending;
 		pthread_mutex_unlock(&client->lock);
-		ret = standing_append(standing, standing_is_lost(standing), &limit);
+		ret = pending_append(pending, pending_is_lost(pending), &limit);
 		pthread_mutex_lock(&client->lock);
 		client->moving = NULL;
-		standing->next = client->standing;
-		client->standing = standing;
+		pending->next = client->pending;
+		client->pending = pending;
 	}
-	standing = client->moving ? NULL : standing_unlink(client, "");
+	pending = client->moving ? NULL : pending_unlink(client, "");
 	pthread_mutex_unlock(&client->lock);
-	if (standing)
-		standing_withdraw(standing);
+	if (pending)
+		pending_withdraw(pending);
 }
 
 /* A request that is under way loses its key: beest_client_keep() withdraws it afterwards. */
 bool beest_client_leave(struct beest_client *client, const char *key)
 {
-	struct beest_standing *standing;
+	struct beest_pending *pending;
 	bool moving = false;
 
 	pthread_mutex_lock(&client->lock);
-	standing = standing_unlink(client, key);
-	if (!standing && client->moving && strcmp(client->moving->request.key, key) == 0) {
+	pending = pending_unlink(client, key);
+	if (!pending && client->moving && strcmp(client->moving->request.key, key) == 0) {
 		client->moving->request.key[0] = '\0';
 		moving = true;
 	}
 	pthread_mutex_unlock(&client->lock);
-	if (standing)
-		standing_withdraw(standing);
+	if (pending)
+		pending_withdraw(pending);
 
-	return standing || moving;
+	return pending || moving;
 }
 
 /* ----------------------------------------------------------------- a request in vain --- */
 
-static void listener_say(const struct beest_home *home, const struct beest_roster *roster,
+static void listener_say(const struct beest_directory *directory,
+			 const struct beest_requests *requests,
 			 const struct beest_request_id *id, struct beest_text *text)
 {
-	const struct beest_roster_request *request = beest_roster_find(roster, id);
+	const struct beest_requests_row *request = beest_requests_find(requests, id);
 	char who[BEEST_PRESENCE_TEXT];
 
-	if (!roster->listens)
-		beest_text_item(text, "no process listens to service '%s'", home->service);
-	else if (beest_presence_is_over(home->registry, roster->rank, &roster->listener, who))
-		beest_text_item(text, "the last to listen to service '%s' is %s", home->service,
-				who);
-	else if (roster->stopped)
+	if (!requests->listens)
+		beest_text_item(text, "no process listens to service '%s'", directory->service);
+	else if (beest_presence_is_over(directory->registry, requests->rank, &requests->listener,
+					who))
+		beest_text_item(text, "the last to listen to service '%s' is %s",
+				directory->service, who);
+	else if (requests->stopped)
 		beest_text_item(text, "the last to listen to service '%s' is %s, which has "
-				"stopped", home->service, who);
+				"stopped", directory->service, who);
 	else
 		beest_text_item(text, "%s listens to service '%s' and has %s this request", who,
-				home->service, !request ? "not seen" : request->ended ? "ended" :
-				request->had ? "accepted" : "not accepted");
+				directory->service, !request ? "not seen" :
+				request->ended ? "ended" :
+				request->accepted ? "accepted" : "not accepted");
 }
 
 void beest_client_explain(struct beest_client *client, const char *key, struct beest_text *text)
 {
-	struct beest_standing *each, asked;
-	struct beest_roster roster = { 0 };
+	struct beest_pending *each, asked;
+	struct beest_requests requests = { 0 };
 	struct beest_kv_value value = { 0 };
 	bool found = false;
 
 	pthread_mutex_lock(&client->lock);
-	for (each = client->standing; each && !found; each = each->next)
+	for (each = client->pending; each && !found; each = each->next)
 		if (strcmp(each->request.peer_key, key) == 0) {
 			asked = *each;
 			found = true;
@@ -364,9 +367,9 @@ void beest_client_explain(struct beest_client *client, const char *key, struct b
 	pthread_mutex_unlock(&client->lock);
 	if (!found)
 		return;
-	if (beest_list_fetch(&asked.home.list, &value) == 0 &&
-	    beest_roster_see(&roster, &asked.home.list, &value) == 0)
-		listener_say(&asked.home, &roster, &asked.id, text);
+	if (beest_list_fetch(&asked.directory.list, &value) == 0 &&
+	    beest_requests_see(&requests, &asked.directory.list, &value) == 0)
+		listener_say(&asked.directory, &requests, &asked.id, text);
 	beest_kv_values_free(&value, 1);
-	beest_roster_end(&roster);
+	beest_requests_end(&requests);
 }

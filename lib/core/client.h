@@ -20,8 +20,8 @@ struct beest_registry;
 
 struct beest_client {
 	pthread_mutex_t lock;		/* of all below; not held while talking to a server */
-	struct beest_standing *standing;
-	struct beest_standing *moving;	/* being looked after; NULL: none */
+	struct beest_pending *pending;
+	struct beest_pending *moving;	/* being looked after; NULL: none */
 	uint32_t drawn;			/* the last number of a request; atomic */
 };
 
@@ -32,7 +32,7 @@ void beest_client_settle(struct beest_client *client);
 
 void beest_client_end(struct beest_client *client);
 
-/* @name has passed beest_home_check(), and @data has at most BEEST_REQUEST_DATA bytes. */
+/* @name has passed beest_directory_check(), and @data has at most BEEST_REQUEST_DATA bytes. */
 int beest_client_ask(struct beest_client *client, struct beest_registry *registry,
 		     const char *name, const void *data, size_t length,
 		     struct hartebeest_client *request, const struct beest_limit *limit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* home.c - see home.h */
+/* directory.c - see directory.h */
 #include "config.h"
 
 #include <endian.h>
@@ -11,42 +11,43 @@
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
-#include "lib/core/home.h"
-#include "lib/core/roster.h"
+#include "lib/core/directory.h"
+#include "lib/core/requests.h"
 
 /* A list above this size may take no further entry, as this process could not store it again. */
 #define LARGE (BEEST_VALUE_MAX - BEEST_ENTRY_MAX)
 
 /* -------------------------------------------------------------------------- keys --- */
 
-int beest_home_check(const char *name)
+int beest_directory_check(const char *name)
 {
 	if (*name && !beest_text_not_key(name) && !strchr(name, '/') &&
-	    strlen(name) <= BEEST_HOME_NAME_MAX)
+	    strlen(name) <= BEEST_DIRECTORY_NAME_MAX)
 		return 0;
 
 	return beest_fail(EINVAL, "the service name %s is not 1 to %d printable ASCII characters "
-			  "without blanks or '/'", BEEST_QUOTE(name), BEEST_HOME_NAME_MAX);
+			  "without blanks or '/'", BEEST_QUOTE(name), BEEST_DIRECTORY_NAME_MAX);
 }
 
-int beest_home_find(struct beest_home *home, struct beest_registry *registry, const char *name)
+int beest_directory_find(struct beest_directory *directory, struct beest_registry *registry,
+			 const char *name)
 {
-	char last[BEEST_HOME_NAME_MAX + sizeof("/list")];
+	char last[BEEST_DIRECTORY_NAME_MAX + sizeof("/list")];
 
-	memset(home, 0, sizeof(*home));
-	strcpy(home->service, name);
-	home->registry = registry;
+	memset(directory, 0, sizeof(*directory));
+	strcpy(directory->service, name);
+	directory->registry = registry;
 	snprintf(last, sizeof(last), "%s/list", name);
 
-	return beest_list_start(&home->list, registry, BEEST_KIND_SERVICE, last);
+	return beest_list_start(&directory->list, registry, BEEST_KIND_SERVICE, last);
 }
 
-void beest_home_end(struct beest_home *home)
+void beest_directory_end(struct beest_directory *directory)
 {
-	beest_list_end(&home->list);
+	beest_list_end(&directory->list);
 }
 
-uint64_t beest_home_client(const struct beest_incarnation *incarnation)
+uint64_t beest_directory_client(const struct beest_incarnation *incarnation)
 {
 	uint64_t number;
 
@@ -55,99 +56,105 @@ uint64_t beest_home_client(const struct beest_incarnation *incarnation)
 	return be64toh(number);
 }
 
-struct beest_request_id beest_home_id(const struct hartebeest_client *request)
+struct beest_request_id beest_directory_id(const struct hartebeest_client *request)
 {
 	return (struct beest_request_id){ request->context, (uint32_t)request->number };
 }
 
 /* "SERVICE/CLIENT-NUMBER"; always fits. */
-static int id_write(const struct beest_home *home, const struct beest_request_id *id,
+static int id_write(const struct beest_directory *directory, const struct beest_request_id *id,
 		    char *text, size_t size)
 {
-	return snprintf(text, size, "%s/%016" PRIx64 "-%" PRIu32, home->service, id->client,
+	return snprintf(text, size, "%s/%016" PRIx64 "-%" PRIu32, directory->service, id->client,
 			id->number);
 }
 
 /* Always fits: job, service and id are short enough. */
-void beest_home_key(const struct beest_home *home, const struct beest_request_id *id,
-		    char key[BEEST_KEY_MAX + 1])
+void beest_directory_key(const struct beest_directory *directory, const struct beest_request_id *id,
+			 char key[BEEST_KEY_MAX + 1])
 {
-	char name[2 * BEEST_HOME_NAME_MAX];
+	char name[2 * BEEST_DIRECTORY_NAME_MAX];
 
-	id_write(home, id, name, sizeof(name));
-	beest_registry_key(home->registry, BEEST_KIND_REQUEST, name, key);
+	id_write(directory, id, name, sizeof(name));
+	beest_registry_key(directory->registry, BEEST_KIND_REQUEST, name, key);
 }
 
-void beest_home_ends(const struct beest_home *home, const struct beest_request_id *id,
-		     char client[HARTEBEEST_SERVICE_KEY], char server[HARTEBEEST_SERVICE_KEY])
+void beest_directory_ends(const struct beest_directory *directory,
+			  const struct beest_request_id *id,
+			  char client[HARTEBEEST_SERVICE_KEY], char server[HARTEBEEST_SERVICE_KEY])
 {
-	int size = id_write(home, id, client, HARTEBEEST_SERVICE_KEY - sizeof("/client"));
+	int size = id_write(directory, id, client, HARTEBEEST_SERVICE_KEY - sizeof("/client"));
 
 	memcpy(server, client, (size_t)size);
 	strcpy(client + size, "/client");
 	strcpy(server + size, "/server");
 }
 
-bool beest_home_is_own(const struct beest_home *home, const struct beest_incarnation *author)
+bool beest_directory_is_own(const struct beest_directory *directory,
+			    const struct beest_incarnation *author)
 {
-	return beest_process_is_context(author, beest_registry_incarnation(home->registry));
+	return beest_process_is_context(author, beest_registry_incarnation(directory->registry));
 }
 
 /* -------------------------------------------------------------------------- the list --- */
 
-void beest_home_wait(struct beest_home *home, struct beest_wait *wait, struct beest_wait_get *get,
-		     int (*see_list)(void *data, const struct beest_kv_value *value), void *data)
+void beest_directory_wait(struct beest_directory *directory, struct beest_wait *wait,
+			  struct beest_wait_get *get,
+			  int (*see_list)(void *data, const struct beest_kv_value *value),
+			  void *data)
 {
 	*get = (struct beest_wait_get){
-		.kind = BEEST_KIND_SERVICE, .key = home->list.key, .name = home->service,
+		.kind = BEEST_KIND_SERVICE, .key = directory->list.key, .name = directory->service,
 		.see_list = see_list, .data = data,
 	};
 	wait->gets = get;
 	wait->count = 1;
-	wait->extras = home->list.extras;
+	wait->extras = directory->list.extras;
 	wait->extra_count = BEEST_LIST_WRITES;
 	wait->data = data;
 }
 
-int beest_home_say(struct beest_home *home, const struct beest_service_body *body)
+int beest_directory_say(struct beest_directory *directory, const struct beest_service_body *body)
 {
 	uint8_t bytes[BEEST_SERVICE_MAX];
 
-	return beest_list_say(&home->list, bytes,
+	return beest_list_say(&directory->list, bytes,
 			      (size_t)beest_record_service_encode(body, bytes));
 }
 
-int beest_home_say_one(struct beest_home *home, enum beest_service_word word,
-		       const struct beest_request_id *id)
+int beest_directory_say_one(struct beest_directory *directory, enum beest_service_word word,
+			    const struct beest_request_id *id)
 {
 	const struct beest_service_body body = {
 		.word = (uint8_t)word, .count = 1, .ids = { *id },
 	};
 
-	return beest_home_say(home, &body);
+	return beest_directory_say(directory, &body);
 }
 
-int beest_home_see(struct beest_home *home, struct beest_roster *roster,
-		   const struct beest_kv_value *value)
+int beest_directory_see(struct beest_directory *directory, struct beest_requests *requests,
+			const struct beest_kv_value *value)
 {
-	roster->full = beest_list_is_refused(&home->list, value) || value->size > LARGE;
+	requests->full = beest_list_is_refused(&directory->list, value) || value->size > LARGE;
 
-	return beest_roster_see(roster, &home->list, value);
+	return beest_requests_see(requests, &directory->list, value);
 }
 
-const char *beest_home_full(const struct beest_home *home, const struct beest_roster *roster,
-			    char text[BEEST_HOME_FULL])
+const char *beest_directory_full(const struct beest_directory *directory,
+				 const struct beest_requests *requests,
+				 char text[BEEST_DIRECTORY_FULL])
 {
-	bool large = roster->bytes > LARGE;
+	bool large = requests->bytes > LARGE;
 
 	text[0] = '\0';
-	if (roster->full)
-		snprintf(text, BEEST_HOME_FULL, "its list is full: %zu bytes, for %zu requests "
-			 "that are not over; %s%s%s", roster->bytes,
-			 roster->pending + roster->accepted,
+	if (requests->full)
+		snprintf(text, BEEST_DIRECTORY_FULL,
+			 "its list is full: %zu bytes, for %zu requests that are not "
+			 "over; %s%s%s", requests->bytes, requests->asked + requests->accepted,
 			 large ? "end some by hartebeest_service_leave(), or use several services" :
 			 "start server ",
-			 large ? "" : beest_kv_text(home->registry->kv, home->list.server),
+			 large ? "" : beest_kv_text(directory->registry->kv,
+						    directory->list.server),
 			 large ? "" : " with a larger memcached -I");
 
 	return text;
@@ -157,8 +164,8 @@ const char *beest_home_full(const struct beest_home *home, const struct beest_ro
 
 /* A list that is written anew. */
 struct shortening {
-	struct beest_home *home;
-	struct beest_roster roster;
+	struct beest_directory *directory;
+	struct beest_requests requests;
 	uint8_t *bytes;
 	size_t size;
 	size_t surplus;			/* bytes to be dropped of those that cannot be read */
@@ -185,31 +192,31 @@ static bool entry_is_needed(const struct shortening *s, const struct beest_recor
 	struct beest_service_body body;
 
 	return beest_record_service_decode(entry, &body) == 0 &&
-	       body.word == (s->roster.stopped ? BEEST_SERVICE_STOPS : BEEST_SERVICE_LISTENS) &&
-	       body.since == s->roster.since &&
-	       beest_process_is_context(&entry->incarnation, &s->roster.listener);
+	       body.word == (s->requests.stopped ? BEEST_SERVICE_STOPS : BEEST_SERVICE_LISTENS) &&
+	       body.since == s->requests.since &&
+	       beest_process_is_context(&entry->incarnation, &s->requests.listener);
 }
 
-/* Those that were had, or those that were not, and are not over, many in one entry. */
-static int open_write(struct shortening *s, bool had)
+/* Those that were accepted, or those that were not, and are not over, many in one entry. */
+static int open_write(struct shortening *s, bool accepted)
 {
 	struct beest_service_body body = {
-		.word = had ? BEEST_SERVICE_HAD : BEEST_SERVICE_ASKS,
+		.word = accepted ? BEEST_SERVICE_ACCEPTED : BEEST_SERVICE_ASKS,
 	};
 	uint8_t bytes[BEEST_SERVICE_MAX], entry[BEEST_ENTRY_MAX];
-	const struct beest_roster_request *request;
+	const struct beest_requests_row *request;
 	size_t i;
 	int size;
 
-	for (i = 0; i < s->roster.named_count; i++) {
-		request = beest_roster_named(&s->roster, i);
-		if (beest_roster_is_open(request) && request->had == had)
+	for (i = 0; i < s->requests.named_count; i++) {
+		request = beest_requests_named(&s->requests, i);
+		if (beest_requests_is_open(request) && request->accepted == accepted)
 			body.ids[body.count++] = request->id;
 		if (!body.count ||
-		    (body.count < BEEST_SERVICE_IDS && i < s->roster.named_count - 1))
+		    (body.count < BEEST_SERVICE_IDS && i < s->requests.named_count - 1))
 			continue;
 		size = beest_record_service_encode(&body, bytes);
-		size = beest_list_encode(&s->home->list, bytes, (size_t)size, entry);
+		size = beest_list_encode(&s->directory->list, bytes, (size_t)size, entry);
 		if (size < 0)
 			return size;
 		bytes_keep(s, entry, (size_t)size);
@@ -219,7 +226,7 @@ static int open_write(struct shortening *s, bool had)
 	return 0;
 }
 
-/* It is as long as before at most, and one more entry: some that asked may have been had. */
+/* It is as long as before at most, and one more entry: some that asked may have been accepted. */
 static int list_shorten(struct shortening *s, const struct beest_kv_value *value)
 {
 	const uint8_t *behind = value->bytes;	/* the last entry */
@@ -230,8 +237,8 @@ static int list_shorten(struct shortening *s, const struct beest_kv_value *value
 	s->bytes = malloc(value->size + BEEST_ENTRY_MAX);
 	if (!s->bytes)
 		return -ENOMEM;
-	s->surplus = s->roster.unread - BEEST_MIN(s->roster.unread, BEEST_ROSTER_UNREAD);
-	beest_list_read(&s->home->list, value, &reader);
+	s->surplus = s->requests.unread - BEEST_MIN(s->requests.unread, BEEST_REQUESTS_UNREAD);
+	beest_list_read(&s->directory->list, value, &reader);
 	while ((ret = beest_entry_next(&reader, &entry)) > 0) {
 		unread_keep(s, behind, reader.entry);
 		if (entry_is_needed(s, &entry))
@@ -245,21 +252,21 @@ static int list_shorten(struct shortening *s, const struct beest_kv_value *value
 	return ret < 0 ? ret : open_write(s, true);
 }
 
-void beest_home_compact(struct beest_home *home,
-			void (*tell)(void *data, const struct beest_home *home,
-				     struct beest_roster *roster), void *data)
+void beest_directory_compact(struct beest_directory *directory,
+			     void (*tell)(void *data, const struct beest_directory *directory,
+					  struct beest_requests *requests), void *data)
 {
-	struct shortening s = { .home = home };
+	struct shortening s = { .directory = directory };
 	struct beest_kv_value value = { 0 };
-	int ret = beest_list_fetch(&home->list, &value);
+	int ret = beest_list_fetch(&directory->list, &value);
 
 	if (ret == 0)
-		ret = beest_roster_see(&s.roster, &home->list, &value);
+		ret = beest_requests_see(&s.requests, &directory->list, &value);
 	if (ret == 0 && tell)
-		tell(data, home, &s.roster);
+		tell(data, directory, &s.requests);
 	if (ret == 0 && value.bytes && list_shorten(&s, &value) == 0)
-		beest_list_replace(&home->list, value.unique, s.bytes, s.size);
+		beest_list_replace(&directory->list, value.unique, s.bytes, s.size);
 	beest_kv_values_free(&value, 1);
-	beest_roster_end(&s.roster);
+	beest_requests_end(&s.requests);
 	free(s.bytes);
 }

@@ -3,10 +3,10 @@
  * service.c - see service.h
  *
  * Each look reads the list of the service, and the records of requests that the listener has not
- * had.  It says in the list which it has had, for its successor, and which are over.
+ * accepted.  It says in the list which it has accepted, for its successor, and which are closed.
  *
- * Several threads may accept for one listener.  What it has had is covered by the lock of the
- * context's objects, which is held only while a thread decides; each look is the thread's own.
+ * Several threads may accept for one listener.  What it has accepted is covered by the lock of
+ * the context's objects, which is held only while a thread decides; each look is the thread's own.
  */
 #include "config.h"
 
@@ -19,8 +19,8 @@
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/context.h"
-#include "lib/core/home.h"
-#include "lib/core/roster.h"
+#include "lib/core/directory.h"
+#include "lib/core/requests.h"
 #include "lib/core/service.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
@@ -42,7 +42,7 @@
 /* A service that this context listens to: all of it is covered by the lock of its table. */
 struct service {
 	struct beest_node node;
-	struct beest_roster roster;
+	struct beest_requests requests;
 	uint64_t since;			/* as this process says in the list */
 	int64_t renew_at;		/* when the list has to be stored again */
 	bool full;			/* the log says that the list is */
@@ -50,7 +50,7 @@ struct service {
 
 static void service_dispose(struct beest_node *node)
 {
-	beest_roster_end(&BEEST_CONTAINER(node, struct service, node)->roster);
+	beest_requests_end(&BEEST_CONTAINER(node, struct service, node)->requests);
 }
 
 static const struct beest_kind service_kind = {
@@ -66,50 +66,52 @@ static struct service *service_look(struct hartebeest_context *hb, const char *n
 
 static int service_need(struct hartebeest_context *hb, const char *name)
 {
-	int ret = beest_home_check(name);
+	int ret = beest_directory_check(name);
 
 	return ret < 0 ? ret : beest_context_need_registry(hb, BEEST_KIND_SERVICE, name);
 }
 
-static int home_open(struct beest_home *home, struct hartebeest_context *hb, const char *name)
+static int directory_open(struct beest_directory *directory, struct hartebeest_context *hb,
+			  const char *name)
 {
 	int ret = service_need(hb, name);
 
-	return ret < 0 ? ret : beest_home_find(home, hb->registry, name);
+	return ret < 0 ? ret : beest_directory_find(directory, hb->registry, name);
 }
 
 /* How long a record stays without its author. */
-static int64_t home_ttl(const struct beest_home *home)
+static int64_t directory_ttl(const struct beest_directory *directory)
 {
-	int64_t ttl = beest_lease_ttl(home->registry->leases) * BEEST_SECOND;
+	int64_t ttl = beest_lease_ttl(directory->registry->leases) * BEEST_SECOND;
 
 	return ttl ? ttl : BEEST_TTL_MAX;
 }
 
-static void request_give_up(struct beest_roster_request *request)
+static void request_give_up(struct beest_requests_row *request)
 {
-	request->over = true;
+	request->closed = true;
 	request->last_at = beest_clock_now();
 }
 
 /* Before a list is stored again: adds what this listener knows, which a full list cannot take. */
-static void service_tell(void *data, const struct beest_home *home, struct beest_roster *roster)
+static void service_tell(void *data, const struct beest_directory *directory,
+			 struct beest_requests *requests)
 {
 	struct hartebeest_context *hb = data;
-	const struct beest_roster_request *known;
-	struct beest_roster_request *request;
+	const struct beest_requests_row *known;
+	struct beest_requests_row *request;
 	struct service *service;
 	size_t i;
 
 	pthread_mutex_lock(&hb->objects.lock);
-	service = service_look(hb, home->service);
+	service = service_look(hb, directory->service);
 	if (service)
-		service->renew_at = beest_clock_deadline(home_ttl(home) / 3);
-	for (i = 0; service && i < roster->named_count; i++) {
-		request = beest_roster_named(roster, i);
-		known = beest_roster_find(&service->roster, &request->id);
-		request->had |= known && known->taken;
-		request->ended |= known && known->over;
+		service->renew_at = beest_clock_deadline(directory_ttl(directory) / 3);
+	for (i = 0; service && i < requests->named_count; i++) {
+		request = beest_requests_named(requests, i);
+		known = beest_requests_find(&service->requests, &request->id);
+		request->accepted |= known && known->accepted_here;
+		request->ended |= known && known->closed;
 	}
 	pthread_mutex_unlock(&hb->objects.lock);
 }
@@ -118,45 +120,45 @@ static void service_tell(void *data, const struct beest_home *home, struct beest
 
 struct listening {
 	struct hartebeest_context *hb;
-	struct beest_home home;
+	struct beest_directory directory;
 	bool compacts;			/* the list is too long */
-	char full[BEEST_HOME_FULL];
+	char full[BEEST_DIRECTORY_FULL];
 	struct beest_wait_get get;
 	struct beest_wait wait;
 	bool starts;			/* this process did not listen, or was replaced */
 	bool began;
 };
 
-static bool service_is_own(const struct service *service, const struct beest_home *home)
+static bool service_is_own(const struct service *service, const struct beest_directory *directory)
 {
-	return service->roster.listens && service->roster.since == service->since &&
-	       beest_home_is_own(home, &service->roster.listener);
+	return service->requests.listens && service->requests.since == service->since &&
+	       beest_directory_is_own(directory, &service->requests.listener);
 }
 
 /* Another process has listened after this one, and did not just store its entry late. */
-static bool service_is_lost(const struct service *service, const struct beest_home *home)
+static bool service_is_lost(const struct service *service, const struct beest_directory *directory)
 {
-	return beest_roster_comes_after(&service->roster, service->since,
-					beest_registry_incarnation(home->registry));
+	return beest_requests_listens_after(&service->requests, service->since,
+					    beest_registry_incarnation(directory->registry));
 }
 
-static int service_say(const struct service *service, struct beest_home *home)
+static int service_say(const struct service *service, struct beest_directory *directory)
 {
-	return beest_home_say(home, &(struct beest_service_body){
+	return beest_directory_say(directory, &(struct beest_service_body){
 		.word = BEEST_SERVICE_LISTENS, .since = service->since,
 	});
 }
 
-/* Another process listened after this one: this one gets all requests again that are not over. */
+/* Another process listened after this one: this one gets all requests again that are not closed. */
 static void service_begin(struct service *service)
 {
-	struct beest_roster *roster = &service->roster;
+	struct beest_requests *requests = &service->requests;
 	size_t i;
 
-	for (i = 0; i < roster->count; i++) {
-		roster->requests[i].again |= roster->requests[i].taken;
-		roster->requests[i].taken = false;
-		roster->requests[i].read_at = 0;
+	for (i = 0; i < requests->count; i++) {
+		requests->rows[i].again |= requests->rows[i].accepted_here;
+		requests->rows[i].accepted_here = false;
+		requests->rows[i].read_at = 0;
 	}
 }
 
@@ -166,20 +168,20 @@ static void service_begin(struct service *service)
  */
 static int service_listen(struct service *service, struct listening *l)
 {
-	bool lost = service_is_lost(service, &l->home);
+	bool lost = service_is_lost(service, &l->directory);
 
-	if ((service->since && service_is_own(service, &l->home)) || (l->began && lost))
+	if ((service->since && service_is_own(service, &l->directory)) || (l->began && lost))
 		return 1;
 	if (l->began)
-		return service_say(service, &l->home);
+		return service_say(service, &l->directory);
 	l->began = true;
 	l->starts |= lost;
 	if (lost)
 		service_begin(service);
 	/* The clock counts only where the list was lost, with the number to count on from. */
-	service->since = BEEST_MAX((uint64_t)time(NULL), service->roster.since + 1);
+	service->since = BEEST_MAX((uint64_t)time(NULL), service->requests.since + 1);
 
-	return service_say(service, &l->home);
+	return service_say(service, &l->directory);
 }
 
 /* The second look shows that this process listens. */
@@ -191,16 +193,16 @@ static int see_listeners(void *data, const struct beest_kv_value *value)
 	int ret;
 
 	pthread_mutex_lock(&l->hb->objects.lock);
-	ret = beest_table_obtain(&l->hb->objects, &service_kind, l->home.service, &node);
+	ret = beest_table_obtain(&l->hb->objects, &service_kind, l->directory.service, &node);
 	service = ret < 0 ? NULL : BEEST_CONTAINER(node, struct service, node);
 	if (service) {
 		l->starts |= !service->since;
-		ret = beest_home_see(&l->home, &service->roster, value);
+		ret = beest_directory_see(&l->directory, &service->requests, value);
 	}
 	if (ret == 0) {
-		l->get.unmet = *beest_home_full(&l->home, &service->roster, l->full) ?
+		l->get.unmet = *beest_directory_full(&l->directory, &service->requests, l->full) ?
 			       l->full : NULL;
-		l->compacts = beest_roster_is_long(&service->roster);
+		l->compacts = beest_requests_is_long(&service->requests);
 		ret = service_listen(service, l);
 	}
 	pthread_mutex_unlock(&l->hb->objects.lock);
@@ -214,7 +216,7 @@ static int listen_each(void *data)
 	struct listening *l = data;
 
 	if (l->compacts)
-		beest_home_compact(&l->home, service_tell, l->hb);
+		beest_directory_compact(&l->directory, service_tell, l->hb);
 	l->compacts = false;
 
 	return 0;
@@ -235,12 +237,12 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 	struct listening l = { .hb = hb, .wait = { .each = listen_each, .limit = limit } };
 	int ret;
 
-	ret = home_open(&l.home, hb, name);
+	ret = directory_open(&l.directory, hb, name);
 	if (ret < 0)
 		return ret;
-	beest_home_wait(&l.home, &l.wait, &l.get, see_listeners, &l);
-	ret = wait_twice(l.home.registry, &l.wait, &l.began);
-	beest_home_end(&l.home);
+	beest_directory_wait(&l.directory, &l.wait, &l.get, see_listeners, &l);
+	ret = wait_twice(l.directory.registry, &l.wait, &l.began);
+	beest_directory_end(&l.directory);
 	if (ret < 0 && l.starts)
 		beest_context_destroy(hb, &service_kind, name);
 
@@ -257,7 +259,7 @@ struct slot {
 
 struct accepting {
 	struct hartebeest_context *hb;
-	struct beest_home home;
+	struct beest_directory directory;
 	struct service *service;	/* while it is locked */
 	struct hartebeest_client *request;
 	bool found;
@@ -266,24 +268,24 @@ struct accepting {
 	bool heard;			/* the last look showed that this process listens */
 	bool fresh;			/* a record will be read for the first time */
 	bool compacts;			/* the list is too long, or has to be stored again */
-	char full[BEEST_HOME_FULL];
+	char full[BEEST_DIRECTORY_FULL];
 	struct slot slots[SLOTS];
 	size_t slot_count;
 	struct beest_wait_get gets[1 + SLOTS];	/* the list, then the slots */
 	struct beest_wait wait;
 };
 
-/* 0: locks what the listener has had; -ENOTCONN: this context does not listen, or no longer. */
+/* 0: locks what the listener has accepted; -ENOTCONN: this context does not listen now. */
 static int accepting_lock(struct accepting *a)
 {
 	pthread_mutex_lock(&a->hb->objects.lock);
-	a->service = service_look(a->hb, a->home.service);
+	a->service = service_look(a->hb, a->directory.service);
 	if (a->service)
 		return 0;
 	pthread_mutex_unlock(&a->hb->objects.lock);
 
 	return beest_fail(ENOTCONN, "this context does not listen to service '%s': call "
-			  "hartebeest_service_listen() first", a->home.service);
+			  "hartebeest_service_listen() first", a->directory.service);
 }
 
 static void accepting_unlock(struct accepting *a)
@@ -294,39 +296,40 @@ static void accepting_unlock(struct accepting *a)
 /* Locked.  Says what the list does not say yet of the requests that it names. */
 static int requests_say(struct accepting *a, enum beest_service_word word)
 {
-	const struct beest_roster *roster = &a->service->roster;
+	const struct beest_requests *requests = &a->service->requests;
 	struct beest_service_body body = { .word = (uint8_t)word };
-	const struct beest_roster_request *request;
+	const struct beest_requests_row *request;
 	size_t i;
 	int ret = 0;
 
-	for (i = 0; i < roster->named_count && ret == 0; i++) {
-		request = beest_roster_named(roster, i);
-		if (!beest_roster_is_open(request) || (word == BEEST_SERVICE_ENDED ?
-		    !request->over : !request->taken || request->had || request->over))
+	for (i = 0; i < requests->named_count && ret == 0; i++) {
+		request = beest_requests_named(requests, i);
+		if (!beest_requests_is_open(request) || (word == BEEST_SERVICE_ENDED ?
+		    !request->closed :
+		    !request->accepted_here || request->accepted || request->closed))
 			continue;
 		body.ids[body.count++] = request->id;
 		if (body.count == BEEST_SERVICE_IDS) {
-			ret = beest_home_say(&a->home, &body);
+			ret = beest_directory_say(&a->directory, &body);
 			body.count = 0;
 		}
 	}
 
-	return ret == 0 && body.count ? beest_home_say(&a->home, &body) : ret;
+	return ret == 0 && body.count ? beest_directory_say(&a->directory, &body) : ret;
 }
 
 /* Locked.  -EADDRINUSE: another process listens. */
 static int listening_judge(struct accepting *a)
 {
-	const struct beest_roster *roster = &a->service->roster;
+	const struct beest_requests *requests = &a->service->requests;
 
-	a->heard = service_is_own(a->service, &a->home);
+	a->heard = service_is_own(a->service, &a->directory);
 	if (a->heard)
 		return 0;
-	if (!service_is_lost(a->service, &a->home))
-		return service_say(a->service, &a->home);
-	a->rank = roster->rank;
-	a->listener = roster->listener;
+	if (!service_is_lost(a->service, &a->directory))
+		return service_say(a->service, &a->directory);
+	a->rank = requests->rank;
+	a->listener = requests->listener;
 
 	return -EADDRINUSE;
 }
@@ -335,16 +338,17 @@ static int listening_fail(const struct accepting *a)
 {
 	char who[BEEST_PRESENCE_TEXT];
 
-	beest_presence_author(a->home.registry, a->rank, &a->listener, who);
+	beest_presence_author(a->directory.registry, a->rank, &a->listener, who);
 
-	return beest_fail(EADDRINUSE, "service '%s' is served by %s now", a->home.service, who);
+	return beest_fail(EADDRINUSE, "service '%s' is served by %s now", a->directory.service,
+			  who);
 }
 
 /* Locked.  Is this the first look that found the list full? */
 static bool full_note(struct accepting *a)
 {
 	struct service *service = a->service;
-	bool full = *beest_home_full(&a->home, &service->roster, a->full), first;
+	bool full = *beest_directory_full(&a->directory, &service->requests, a->full), first;
 
 	first = full && !service->full;
 	service->full |= full;
@@ -358,27 +362,27 @@ static bool list_is_due(struct accepting *a)
 	const struct service *service = a->service;
 
 	return a->heard && (beest_clock_now() >= service->renew_at ||
-			    beest_roster_is_long(&service->roster));
+			    beest_requests_is_long(&service->requests));
 }
 
 static int see_service(void *data, const struct beest_kv_value *value)
 {
 	struct accepting *a = data;
-	struct beest_roster *roster;
+	struct beest_requests *requests;
 	bool full;
 	int ret;
 
 	ret = accepting_lock(a);
 	if (ret < 0)
 		return ret;
-	roster = &a->service->roster;
-	if (roster->count == roster->room || beest_clock_now() >= a->service->renew_at)
-		beest_roster_forget(roster, home_ttl(&a->home));
-	ret = beest_home_see(&a->home, roster, value);
+	requests = &a->service->requests;
+	if (requests->count == requests->room || beest_clock_now() >= a->service->renew_at)
+		beest_requests_forget(requests, directory_ttl(&a->directory));
+	ret = beest_directory_see(&a->directory, requests, value);
 	if (ret == 0)
 		ret = listening_judge(a);
 	if (ret == 0)
-		ret = requests_say(a, BEEST_SERVICE_HAD);
+		ret = requests_say(a, BEEST_SERVICE_ACCEPTED);
 	if (ret == 0)
 		ret = requests_say(a, BEEST_SERVICE_ENDED);
 	a->compacts = list_is_due(a);
@@ -386,13 +390,13 @@ static int see_service(void *data, const struct beest_kv_value *value)
 	accepting_unlock(a);
 	/* An accept that waits for ever never says so otherwise. */
 	if (full)
-		beest_log(a->home.registry->log, BEEST_LOG_WARN, "service '%s': %s",
-			  a->home.service, a->full);
+		beest_log(a->directory.registry->log, BEEST_LOG_WARN, "service '%s': %s",
+			  a->directory.service, a->full);
 
 	return ret == -EADDRINUSE ? listening_fail(a) : ret;
 }
 
-static void request_show(struct accepting *a, const struct beest_roster_request *known,
+static void request_show(struct accepting *a, const struct beest_requests_row *known,
 			 const struct beest_record *record, const struct beest_request_body *body)
 {
 	struct hartebeest_client *request = a->request;
@@ -406,26 +410,27 @@ static void request_show(struct accepting *a, const struct beest_roster_request 
 	request->length = body->length;
 	memcpy(request->host, body->host, sizeof(request->host));
 	memcpy(request->data, body->data, body->length);
-	beest_home_ends(&a->home, &known->id, request->peer_key, request->key);
+	beest_directory_ends(&a->directory, &known->id, request->peer_key, request->key);
 }
 
-/* Locked.  Gives the caller the first request that this process has not had. */
+/* Locked.  Gives the caller the first request that this process has not accepted. */
 static void request_judge(const struct slot *slot, const struct beest_record *record,
 			  const struct beest_request_body *body)
 {
 	struct accepting *a = slot->accepting;
-	struct beest_roster_request *known = beest_roster_find(&a->service->roster, &slot->id);
+	struct beest_requests_row *known = beest_requests_find(&a->service->requests, &slot->id);
 
 	if (!known || !a->heard)
 		return;
 	known->absent = known->pause = 0;
-	known->read_at = beest_clock_now() + (known->taken ? home_ttl(&a->home) : 0);
+	known->read_at = beest_clock_now() +
+			 (known->accepted_here ? directory_ttl(&a->directory) : 0);
 	if (!body)
 		request_give_up(known);
-	if (known->taken || known->over || known->ended)
+	if (known->accepted_here || known->closed || known->ended)
 		return;
-	a->found = known->taken = true;
-	known->read_at += home_ttl(&a->home);
+	a->found = known->accepted_here = true;
+	known->read_at += directory_ttl(&a->directory);
 	request_show(a, known, record, body);
 }
 
@@ -436,7 +441,7 @@ static int request_decode(const struct slot *slot, const struct beest_record *re
 	int ret = beest_record_request_decode(record, body);
 
 	if (ret == 0 && (body->number != slot->id.number ||
-			 beest_home_client(&record->incarnation) != slot->id.client))
+			 beest_directory_client(&record->incarnation) != slot->id.client))
 		return beest_fail(EBADMSG, "a request of another client");
 
 	return ret;
@@ -455,7 +460,7 @@ static int see_request(void *data, const struct beest_record *record)
 	if (!closed)
 		ret = request_decode(slot, record, &body);
 	if (ret < 0)
-		beest_log(a->home.registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
+		beest_log(a->directory.registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
 			  slot->key, beest_error_text());
 	ret = ret < 0 ? 1 : accepting_lock(a);
 	if (ret != 0)
@@ -467,24 +472,24 @@ static int see_request(void *data, const struct beest_record *record)
 }
 
 /*
- * Locked.  A record that is absent may have been evicted, and come back.  It is over when even its
- * client, if it had stopped looking, would have lost it.
+ * Locked.  A record that is absent may have been evicted, and come back.  It is closed when even
+ * its client, if it had stopped looking, would have lost it.
  */
 static void absent_note(struct accepting *a)
 {
-	struct beest_roster_request *known;
+	struct beest_requests_row *known;
 	int64_t now = beest_clock_now();
 	size_t i;
 
 	for (i = 0; i < a->slot_count && a->heard; i++) {
-		known = beest_roster_find(&a->service->roster, &a->slots[i].id);
-		if (!known || known->over || (known->taken && a->gets[1 + i].seen > 0))
+		known = beest_requests_find(&a->service->requests, &a->slots[i].id);
+		if (!known || known->closed || (known->accepted_here && a->gets[1 + i].seen > 0))
 			continue;
 		known->absent = known->absent ? known->absent : now;
 		known->pause = !known->pause ? ABSENT_PAUSE :
 			       BEEST_MIN(2 * known->pause, ABSENT_PAUSE_MAX);
 		known->read_at = now + known->pause;
-		if (now - known->absent >= home_ttl(&a->home))
+		if (now - known->absent >= directory_ttl(&a->directory))
 			request_give_up(known);
 	}
 }
@@ -492,21 +497,21 @@ static void absent_note(struct accepting *a)
 /* Locked: chooses the records that the next look reads. */
 static void slots_fill(struct accepting *a)
 {
-	const struct beest_roster *roster = &a->service->roster;
-	const struct beest_roster_request *request;
+	const struct beest_requests *requests = &a->service->requests;
+	const struct beest_requests_row *request;
 	int64_t now = beest_clock_now();
 	struct slot *slot;
 	size_t i;
 
 	a->slot_count = 0;
 	a->fresh = false;
-	for (i = 0; i < roster->named_count && a->slot_count < SLOTS; i++) {
-		request = beest_roster_named(roster, i);
-		if (!beest_roster_is_open(request) || request->over || request->read_at > now)
+	for (i = 0; i < requests->named_count && a->slot_count < SLOTS; i++) {
+		request = beest_requests_named(requests, i);
+		if (!beest_requests_is_open(request) || request->closed || request->read_at > now)
 			continue;
 		slot = &a->slots[a->slot_count++];
 		slot->id = request->id;
-		beest_home_key(&a->home, &slot->id, slot->key);
+		beest_directory_key(&a->directory, &slot->id, slot->key);
 		a->gets[a->slot_count].seen = 0;
 		a->fresh |= !request->read_at;
 	}
@@ -529,7 +534,7 @@ static int accept_each(void *data)
 	a->heard = false;
 	accepting_unlock(a);
 	if (a->compacts)
-		beest_home_compact(&a->home, service_tell, a->hb);
+		beest_directory_compact(&a->directory, service_tell, a->hb);
 	a->compacts = false;
 
 	return 0;
@@ -542,24 +547,24 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 	int ret;
 
 	a->hb = hb;
-	ret = home_open(&a->home, hb, name);
+	ret = directory_open(&a->directory, hb, name);
 	if (ret == 0)
 		ret = accepting_lock(a);
 	if (ret < 0)
 		return ret;
 
 	if (!a->service->renew_at)
-		a->service->renew_at = beest_clock_deadline(BEEST_MIN(RENEW_FIRST,
-								      home_ttl(&a->home) / 3));
+		a->service->renew_at = beest_clock_deadline(
+			BEEST_MIN(RENEW_FIRST, directory_ttl(&a->directory) / 3));
 	a->wait = (struct beest_wait){ .each = accept_each, .limit = limit };
-	beest_home_wait(&a->home, &a->wait, a->gets, see_service, a);
+	beest_directory_wait(&a->directory, &a->wait, a->gets, see_service, a);
 	a->wait.most = 1 + SLOTS;
 	for (i = 0; i < SLOTS; i++) {
 		a->slots[i].accepting = a;
 		a->gets[1 + i] = (struct beest_wait_get){
 			.kind = BEEST_KIND_REQUEST, .key = a->slots[i].key, .name = name,
 			.see = see_request, .data = &a->slots[i],
-			.placed_as = a->home.list.key,
+			.placed_as = a->directory.list.key,
 		};
 	}
 	slots_fill(a);
@@ -572,10 +577,10 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 /* Tells a successor at once: this process may be killed before its next look. */
 static void accepting_show(struct accepting *a)
 {
-	const struct beest_request_id id = beest_home_id(a->request);
+	const struct beest_request_id id = beest_directory_id(a->request);
 
-	if (beest_home_say_one(&a->home, BEEST_SERVICE_HAD, &id) == 0)
-		beest_list_offer(&a->home.list);
+	if (beest_directory_say_one(&a->directory, BEEST_SERVICE_ACCEPTED, &id) == 0)
+		beest_list_offer(&a->directory.list);
 }
 
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
@@ -587,13 +592,13 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 
 	ret = accepting_start(&a, hb, name, limit);
 	if (ret == 0)
-		ret = wait_twice(a.home.registry, &a.wait, &a.fresh);
+		ret = wait_twice(a.directory.registry, &a.wait, &a.fresh);
 	if (a.found) {
 		*request = found;
 		accepting_show(&a);
 		ret = 0;
 	}
-	beest_home_end(&a.home);
+	beest_directory_end(&a.directory);
 	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !a.wait.failing)
 		return beest_fail(-ret, "no client has asked for service '%s'%s%s", name,
 				  *a.full ? "; " : "", a.full);
@@ -632,24 +637,24 @@ static void ends_close(struct beest_registry *registry, const char *name)
 }
 
 /* The failure of the service's server, for which it was not asked. */
-static int home_failure(const struct beest_home *home)
+static int directory_failure(const struct beest_directory *directory)
 {
 	char why[BEEST_KV_WHY];
-	int ret = beest_look_trouble(home->registry, home->list.server, UINT64_MAX, why);
+	int ret = beest_look_trouble(directory->registry, directory->list.server, UINT64_MAX, why);
 
 	return ret < 0 ? beest_fail(-ret, "%s", why) : 0;
 }
 
-static int closed_encode(const struct beest_home *home, const char *key,
+static int closed_encode(const struct beest_directory *directory, const char *key,
 			 uint8_t bytes[BEEST_RECORD_EMPTY_MAX])
 {
 	const struct beest_record record = {
 		.kind = BEEST_KIND_REQUEST, .flags = BEEST_RECORD_CLOSED,
-		.incarnation = home->registry->presence.incarnation,
-		.rank = home->registry->presence.rank,
+		.incarnation = directory->registry->presence.incarnation,
+		.rank = directory->registry->presence.rank,
 	};
 
-	return beest_record_encode(home->registry->seal, &record, key, bytes,
+	return beest_record_encode(directory->registry->seal, &record, key, bytes,
 				   BEEST_RECORD_EMPTY_MAX);
 }
 
@@ -658,7 +663,7 @@ static int closed_encode(const struct beest_home *home, const char *key,
  * client would store it again.  The closed record lives as long as a request, since the client
  * may not look for that long.
  */
-static int request_close(struct beest_home *home, const struct beest_request_id *id)
+static int request_close(struct beest_directory *directory, const struct beest_request_id *id)
 {
 	uint8_t bytes[BEEST_RECORD_EMPTY_MAX];
 	char key[BEEST_KEY_MAX + 1];
@@ -666,68 +671,68 @@ static int request_close(struct beest_home *home, const struct beest_request_id 
 	struct beest_look look = {
 		.extras = extras, .extra_count = BEEST_COUNT(extras),
 		.flags = BEEST_LOOK_IDLE,
-		.deadline = beest_look_brief(home->registry, home->list.server),
+		.deadline = beest_look_brief(directory->registry, directory->list.server),
 	};
 	int ret;
 
-	beest_home_key(home, id, key);
-	ret = closed_encode(home, key, bytes);
+	beest_directory_key(directory, id, key);
+	ret = closed_encode(directory, key, bytes);
 	if (ret < 0)
 		return ret;
 	extras[0] = (struct beest_look_extra){
-		.server = home->list.server,
+		.server = directory->list.server,
 		.write = {
 			.verb = BEEST_KV_SET, .key = key, .value = bytes, .size = (size_t)ret,
-			.ttl = beest_lease_ttl(home->registry->leases),
+			.ttl = beest_lease_ttl(directory->registry->leases),
 		},
 	};
-	ret = beest_home_say_one(home, BEEST_SERVICE_ENDED, id);
-	memcpy(&extras[1], home->list.extras, sizeof(home->list.extras));
+	ret = beest_directory_say_one(directory, BEEST_SERVICE_ENDED, id);
+	memcpy(&extras[1], directory->list.extras, sizeof(directory->list.extras));
 
 	if (ret == 0)
-		ret = beest_look_take(home->registry, &look);
+		ret = beest_look_take(directory->registry, &look);
 	if (ret == 0 && !extras[0].done)
-		ret = home_failure(home);
+		ret = directory_failure(directory);
 
 	return ret;
 }
 
 /* This context listens: -ENOENT if not. */
-static int service_refuse(struct hartebeest_context *hb, struct beest_home *home,
+static int service_refuse(struct hartebeest_context *hb, struct beest_directory *directory,
 			  const struct hartebeest_client *request)
 {
-	const struct beest_request_id id = beest_home_id(request);
-	struct beest_roster_request *known;
+	const struct beest_request_id id = beest_directory_id(request);
+	struct beest_requests_row *known;
 	struct service *service;
 
 	pthread_mutex_lock(&hb->objects.lock);
-	service = service_look(hb, home->service);
-	known = service ? beest_roster_find(&service->roster, &id) : NULL;
+	service = service_look(hb, directory->service);
+	known = service ? beest_requests_find(&service->requests, &id) : NULL;
 	if (known)
 		request_give_up(known);
 	pthread_mutex_unlock(&hb->objects.lock);
 	if (!service)
 		return beest_fail(ENOENT, "this context has no request with the key '%s' and does "
-				  "not listen to service '%s'", request->key, home->service);
+				  "not listen to service '%s'", request->key, directory->service);
 
-	return request_close(home, &id);
+	return request_close(directory, &id);
 }
 
-static int request_leave(struct hartebeest_context *hb, struct beest_home *home,
+static int request_leave(struct hartebeest_context *hb, struct beest_directory *directory,
 			 const struct hartebeest_client *request)
 {
 	int ret = 0;
 
 	if (!request->number)
 		return beest_fail(ENOENT, "this is no request of service '%s': it has no number",
-				  home->service);
+				  directory->service);
 	if (!memchr(request->key, '\0', sizeof(request->key)))
 		return beest_fail(EINVAL, "this is no request of service '%s': its key has no end",
-				  home->service);
+				  directory->service);
 	if (!beest_client_leave(&hb->client, request->key))
-		ret = service_refuse(hb, home, request);
+		ret = service_refuse(hb, directory, request);
 	if (ret != -ENOENT)
-		ends_close(home->registry, request->key);
+		ends_close(directory->registry, request->key);
 
 	return ret;
 }
@@ -736,8 +741,8 @@ int beest_service_close(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_service_body body = { .word = BEEST_SERVICE_STOPS };
 	const struct service *service;
-	struct beest_home home;
-	int ret = home_open(&home, hb, name);
+	struct beest_directory directory;
+	int ret = directory_open(&directory, hb, name);
 
 	if (ret < 0)
 		return ret;
@@ -746,9 +751,9 @@ int beest_service_close(struct hartebeest_context *hb, const char *name)
 	body.since = service ? service->since : 0;
 	pthread_mutex_unlock(&hb->objects.lock);
 	ret = beest_context_destroy(hb, &service_kind, name);
-	if (ret == 0 && beest_home_say(&home, &body) == 0)
-		beest_list_offer(&home.list);
-	beest_home_end(&home);
+	if (ret == 0 && beest_directory_say(&directory, &body) == 0)
+		beest_list_offer(&directory.list);
+	beest_directory_end(&directory);
 
 	return ret;
 }
@@ -756,14 +761,14 @@ int beest_service_close(struct hartebeest_context *hb, const char *name)
 int beest_service_leave(struct hartebeest_context *hb, const char *name,
 			const struct hartebeest_client *request)
 {
-	struct beest_home home;
+	struct beest_directory directory;
 	int ret;
 
-	ret = home_open(&home, hb, name);
+	ret = directory_open(&directory, hb, name);
 	if (ret < 0)
 		return ret;
-	ret = request_leave(hb, &home, request);
-	beest_home_end(&home);
+	ret = request_leave(hb, &directory, request);
+	beest_directory_end(&directory);
 
 	return ret;
 }

@@ -2,7 +2,7 @@
 /*
  * service.h - the listener of a service, for clients that are not known in advance
  *
- * Owns which requests a listener has had, and how either end leaves.  Those that this context
+ * Owns which requests a listener has accepted, and how either end leaves.  Those that this context
  * makes are client's.  Knows nothing of queue pairs but the keys under which both ends publish
  * theirs.
  */

@@ -229,8 +229,8 @@ struct beest_request_id {
 enum beest_service_word {
 	BEEST_SERVICE_LISTENS = 1,	/* it is the listener */
 	BEEST_SERVICE_ASKS = 2,		/* they are stored */
-	BEEST_SERVICE_HAD = 3,		/* a listener has had them */
-	BEEST_SERVICE_ENDED = 4,	/* they are over for ever */
+	BEEST_SERVICE_ACCEPTED = 3,	/* a listener has accepted them */
+	BEEST_SERVICE_ENDED = 4,	/* they are closed for ever */
 	BEEST_SERVICE_STOPS = 5,	/* it was the listener */
 };
 

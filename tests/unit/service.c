@@ -19,7 +19,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/core/context.h"
-#include "lib/core/roster.h"
+#include "lib/core/requests.h"
 #include "lib/rendezvous/entry.h"
 #include "tests/support/crew.h"
 #include "tests/support/fake-process.h"
@@ -63,13 +63,16 @@ int __wrap_beest_lease_put(struct beest_leases *leases, const struct beest_lease
 
 /* And all that go through the requests of a list here. */
 static size_t requests_named;
-struct beest_roster_request *__real_beest_roster_named(const struct beest_roster *roster, size_t i);
-struct beest_roster_request *__wrap_beest_roster_named(const struct beest_roster *roster, size_t i);
+struct beest_requests_row *__real_beest_requests_named(const struct beest_requests *requests,
+						       size_t i);
+struct beest_requests_row *__wrap_beest_requests_named(const struct beest_requests *requests,
+						       size_t i);
 
-struct beest_roster_request *__wrap_beest_roster_named(const struct beest_roster *roster, size_t i)
+struct beest_requests_row *__wrap_beest_requests_named(const struct beest_requests *requests,
+						       size_t i)
 {
 	requests_named++;
-	return __real_beest_roster_named(roster, i);
+	return __real_beest_requests_named(requests, i);
 }
 
 static int setup(void **state)
@@ -384,7 +387,7 @@ static void a_listener_that_was_replaced(void **state)
 /* One that cannot listen leaves the service to others. */
 static void a_listener_that_fails(void **state)
 {
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	struct end *first = &ends[0], *second = &ends[1];
 	int n, ret, failed = 0;
 
@@ -408,9 +411,9 @@ static void a_listener_that_fails(void **state)
 
 	/* a listener that repeats itself in vain still listens */
 	assert_string_equal(accepted(listen_at(first)), "one");
-	home->error = EHOSTDOWN;
+	memcached->error = EHOSTDOWN;
 	assert_int_equal(hartebeest_service_listen(first->hb, "kv", soon(100)), -EHOSTDOWN);
-	home->error = 0;
+	memcached->error = 0;
 	ask(&ends[2], "two");
 	assert_string_equal(accepted(first), "two");
 }
@@ -665,7 +668,7 @@ static void list_fill(enum beest_service_word word, size_t each, size_t size)
 /* Records that are none, or of another client, and entries that are none. */
 static void foreign_records(void **state)
 {
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	struct end *server = &ends[0];
 	const struct beest_record records[] = {
 		{ .kind = BEEST_KIND_REQUEST, .rank = -1 },
@@ -682,13 +685,13 @@ static void foreign_records(void **state)
 	ask(&ends[1], "1");
 	for (i = 0; i < BEEST_COUNT(records); i++, id.number++) {
 		ret = beest_record_encode(NULL, &records[i], key_of(&id), bytes, sizeof(bytes));
-		fake_kv_put(home, key_of(&id), bytes, (size_t)ret, 600);
+		fake_kv_put(memcached, key_of(&id), bytes, (size_t)ret, 600);
 		list_forge(BEEST_SERVICE_ASKS, &id);
 	}
-	fake_kv_put(home, key_of(&id), "garbage", 7, 600);
+	fake_kv_put(memcached, key_of(&id), "garbage", 7, 600);
 	list_forge(BEEST_SERVICE_ASKS, &id);
 	id.number++;
-	fake_kv_put(home, key_of(&id), large, sizeof(large), 600);
+	fake_kv_put(memcached, key_of(&id), large, sizeof(large), 600);
 	list_forge(BEEST_SERVICE_ASKS, &id);
 	list_extend("noise", 5);
 	id.number++;
@@ -702,9 +705,9 @@ static void foreign_records(void **state)
 	/* the record of another request under this key: its sum is that of another key */
 	id.number++;
 	size = 0;
-	fake_kv_get(home, key_of_request(&ends[1].request), &size);
-	memcpy(large, fake_kv_get(home, key_of_request(&ends[1].request), NULL), size);
-	fake_kv_put(home, key_of(&id), large, size, 600);
+	fake_kv_get(memcached, key_of_request(&ends[1].request), &size);
+	memcpy(large, fake_kv_get(memcached, key_of_request(&ends[1].request), NULL), size);
+	fake_kv_put(memcached, key_of(&id), large, size, 600);
 	list_forge(BEEST_SERVICE_ASKS, &id);
 	NOBODY(server);
 	ask(&ends[3], "3");
@@ -737,7 +740,7 @@ static void a_request_without_a_record(void **state)
 	assert_in_range(fake_kv.keys - keys, 1, 6);
 }
 
-static void roster_look(struct beest_roster *roster, const struct beest_list *list)
+static void requests_look(struct beest_requests *requests, const struct beest_list *list)
 {
 	struct beest_kv_value value = { 0 };
 	const void *bytes = fake_kv_get(fake_kv_server("a:1"), list_key, &value.size);
@@ -745,7 +748,7 @@ static void roster_look(struct beest_roster *roster, const struct beest_list *li
 
 	if (bytes)
 		value.bytes = memcpy(copy, bytes, value.size);
-	assert_int_equal(beest_roster_see(roster, list, &value), 0);
+	assert_int_equal(beest_requests_see(requests, list, &value), 0);
 }
 
 /* What a listener remembers of a request that is not open any longer. */
@@ -753,21 +756,21 @@ static void requests_are_forgotten(void **state)
 {
 	static const struct {
 		enum beest_service_word word;	/* what the list says last; 0: it is lost */
-		bool taken, over;
+		bool accepted_here, closed;
 		int64_t age;
 		bool known;
 	} rows[] = {
-		{ BEEST_SERVICE_HAD,   true,  false, 3 * BEEST_SECOND, true },
-		{ BEEST_SERVICE_ENDED, true,  false, 1 * BEEST_SECOND, true },
-		{ BEEST_SERVICE_ENDED, true,  false, 3 * BEEST_SECOND, false },
-		{ 0,                   true,  false, 1 * BEEST_SECOND, true },
-		{ 0,                   true,  false, 3 * BEEST_SECOND, false },
-		{ 0,                   false, true,  1 * BEEST_SECOND, true },
-		{ 0,                   false, true,  3 * BEEST_SECOND, false },
-		{ 0,                   false, false, 0,                false },
+		{ BEEST_SERVICE_ACCEPTED, true,  false, 3 * BEEST_SECOND, true },
+		{ BEEST_SERVICE_ENDED,    true,  false, 1 * BEEST_SECOND, true },
+		{ BEEST_SERVICE_ENDED,    true,  false, 3 * BEEST_SECOND, false },
+		{ 0,                      true,  false, 1 * BEEST_SECOND, true },
+		{ 0,                      true,  false, 3 * BEEST_SECOND, false },
+		{ 0,                      false, true,  1 * BEEST_SECOND, true },
+		{ 0,                      false, true,  3 * BEEST_SECOND, false },
+		{ 0,                      false, false, 0,                false },
 	}, *row;
 	const struct beest_request_id id = { 7, 1 };
-	struct beest_roster roster = { 0 };
+	struct beest_requests requests = { 0 };
 	struct beest_list list;
 
 	(void)state;
@@ -776,19 +779,19 @@ static void requests_are_forgotten(void **state)
 	must(beest_list_start(&list, ends[0].hb->registry, BEEST_KIND_SERVICE, "kv/list"));
 	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
 		list_forge(BEEST_SERVICE_ASKS, &id);
-		roster_look(&roster, &list);
-		beest_roster_find(&roster, &id)->taken = row->taken;
-		beest_roster_find(&roster, &id)->over = row->over;
+		requests_look(&requests, &list);
+		beest_requests_find(&requests, &id)->accepted_here = row->accepted_here;
+		beest_requests_find(&requests, &id)->closed = row->closed;
 		if (row->word)
 			list_forge(row->word, &id);
 		else
 			fake_kv_evict(fake_kv_server("a:1"), list_key);
 		registry_stage.now += row->age;
-		roster_look(&roster, &list);
-		beest_roster_forget(&roster, 2 * BEEST_SECOND);
-		assert_int_equal(beest_roster_find(&roster, &id) != NULL, row->known);
+		requests_look(&requests, &list);
+		beest_requests_forget(&requests, 2 * BEEST_SECOND);
+		assert_int_equal(beest_requests_find(&requests, &id) != NULL, row->known);
 		fake_kv_evict(fake_kv_server("a:1"), list_key);
-		beest_roster_end(&roster);
+		beest_requests_end(&requests);
 	}
 }
 
@@ -949,7 +952,7 @@ static void a_full_list_is_named(void **state)
 		teardown(state);
 		setup(state);
 		listen_at(server);
-		list_fill(BEEST_SERVICE_HAD, BEEST_SERVICE_IDS, row->size);
+		list_fill(BEEST_SERVICE_ACCEPTED, BEEST_SERVICE_IDS, row->size);
 		fake_kv_server("a:1")->item_max = list_size() + 40;
 		snprintf(text, sizeof(text), "its list is full: %zu bytes, for %zu requests that "
 			 "are not over%s", list_size(), (list_size() - 39) / 1569 * 128, row->text);
@@ -1022,10 +1025,10 @@ static void a_list_with_strangers(void **state)
 	assert_in_range(list_size(), 10000, 10400);
 	strangers_fill(100000);
 	look_once(server);
-	assert_in_range(list_size(), BEEST_ROSTER_UNREAD, BEEST_ROSTER_UNREAD + 400);
+	assert_in_range(list_size(), BEEST_REQUESTS_UNREAD, BEEST_REQUESTS_UNREAD + 400);
 	for (i = 0; i < 4; i++)
 		list_renew(server);
-	assert_in_range(list_size(), BEEST_ROSTER_UNREAD, BEEST_ROSTER_UNREAD + 400);
+	assert_in_range(list_size(), BEEST_REQUESTS_UNREAD, BEEST_REQUESTS_UNREAD + 400);
 	listen_at(&ends[3]);
 	assert_string_equal(accepted(&ends[3]), "one");
 }
@@ -1184,7 +1187,7 @@ static void many_requests_and_a_restart(void **state)
 /* Nor does a request delay a wait when its server is silent. */
 static void a_request_and_a_silent_server(void **state)
 {
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	struct end *client = &ends[1];
 	int64_t began;
 	int i;
@@ -1192,7 +1195,7 @@ static void a_request_and_a_silent_server(void **state)
 	(void)state;
 	ask(client, "x");
 	registry_stage.now += 120 * BEEST_SECOND;	/* it is due */
-	home->silent = true;
+	memcached->silent = true;
 	for (i = 0; i < 3; i++) {
 		began = beest_clock_now();
 		assert_int_equal(hartebeest_msg_wait(client->hb, "nothing", NULL, 0, NULL,
@@ -1200,7 +1203,7 @@ static void a_request_and_a_silent_server(void **state)
 		/* its own look, and the one more that follows a look that was held up */
 		assert_true(beest_clock_now() - began < 800 * BEEST_MS);
 	}
-	home->silent = false;
+	memcached->silent = false;
 	wait_in_vain(client);
 	assert_string_equal(accepted(listen_at(&ends[0])), "x");
 }
@@ -1312,7 +1315,7 @@ static void every_command_fails_once_after_a_restart(void **state)
 	static const enum fake_kv_manner manners[] = {
 		FAKE_KV_REFUSED, FAKE_KV_LOST, FAKE_KV_LATE,
 	};
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	size_t k;
 	int n;
 
@@ -1325,7 +1328,7 @@ static void every_command_fails_once_after_a_restart(void **state)
 			ask(&ends[2], "two");
 			publish(&ends[2], "end");
 			assert_string_equal(accepted(&ends[0]), "one");
-			fake_kv_restart(home);
+			fake_kv_restart(memcached);
 			fake_kv.latency = 300 * BEEST_MS;
 			fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, manners[k]);
 			wait_in_vain(&ends[2]);
@@ -1334,7 +1337,7 @@ static void every_command_fails_once_after_a_restart(void **state)
 			fake_kv_apply_late();
 			assert_string_equal(accepted(&ends[0]), "two");
 			NOBODY(&ends[0]);
-			assert_non_null(fake_kv_get(home, "hb1/job/qp/end", NULL));
+			assert_non_null(fake_kv_get(memcached, "hb1/job/qp/end", NULL));
 		}
 }
 
@@ -1410,13 +1413,13 @@ static int64_t back_at;
 /* From the failure until back_at, only the client cannot reach the server. */
 static void away_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	bool is_client = ends[1].hb->registry && kv == ends[1].hb->registry->kv;
 
 	(void)request;
 	if (fake_kv.fired && !back_at)
 		back_at = soon(100000);
-	home->error = is_client && beest_clock_now() < back_at ? EHOSTDOWN : 0;
+	memcached->error = is_client && beest_clock_now() < back_at ? EHOSTDOWN : 0;
 }
 
 static void accept_one(void *data)
@@ -1464,25 +1467,25 @@ static void an_answer_that_does_not_come(void **state)
 
 static void a_server_that_is_away(void **state)
 {
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	struct end *end = &ends[0];
 
 	(void)state;
 	open_end(end);
-	home->error = home->probe_error = ECONNREFUSED;
+	memcached->error = memcached->probe_error = ECONNREFUSED;
 	assert_int_equal(hartebeest_service_request(end->hb, "kv", NULL, 0, &end->request,
 						    soon(1000)), -ECONNREFUSED);
 	assert_error_has("tried for 1 s: server a:1");
 	assert_int_equal(hartebeest_service_listen(end->hb, "kv", soon(1000)), -ECONNREFUSED);
-	home->error = home->probe_error = 0;
+	memcached->error = memcached->probe_error = 0;
 	listen_at(end);
-	home->error = home->probe_error = ECONNREFUSED;
+	memcached->error = memcached->probe_error = ECONNREFUSED;
 	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request, soon(1000)),
 			 -ECONNREFUSED);
 	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request,
 						   HARTEBEEST_ONCE), -EAGAIN);
 	assert_error_has("server a:1");
-	home->error = home->probe_error = 0;
+	memcached->error = memcached->probe_error = 0;
 	ask(&ends[1], "back");
 	assert_string_equal(accepted(end), "back");
 }
@@ -1525,20 +1528,20 @@ static void several_servers(void **state)
 /* Evicted records are stored again by the waits of their processes. */
 static void evicted_records(void **state)
 {
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 
 	(void)state;
 	listen_at(&ends[0]);
 	ask(&ends[1], "one");
-	assert_true(fake_kv_evict(home, key_of_request(&ends[1].request)));
+	assert_true(fake_kv_evict(memcached, key_of_request(&ends[1].request)));
 	NOBODY(&ends[0]);
 	wait_in_vain(&ends[1]);
 	assert_string_equal(accepted(&ends[0]), "one");
-	assert_true(fake_kv_evict(home, list_key));
+	assert_true(fake_kv_evict(memcached, list_key));
 	ask(&ends[2], "two");
 	assert_string_equal(accepted(&ends[0]), "two");
 	NOBODY(&ends[0]);
-	assert_true(fake_kv_evict(home, key_of_request(&ends[2].request)));
+	assert_true(fake_kv_evict(memcached, key_of_request(&ends[2].request)));
 	wait_in_vain(&ends[2]);
 	wait_in_vain(&ends[1]);
 	listen_at(&ends[3]);
@@ -2029,16 +2032,16 @@ static void an_echo_that_cannot_be_kept(void **state)
 /* The server fails for a moment, but works again when the client leaves. */
 static void leaving_after_a_failure(void **state)
 {
-	struct fake_kv_server *home = fake_kv_server("a:1");
+	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	struct end *server = &ends[0], *client = &ends[1];
 	char byte;
 
 	(void)state;
 	ask(client, "one");
-	home->error = ECONNREFUSED;
+	memcached->error = ECONNREFUSED;
 	assert_int_equal(hartebeest_msg_wait(client->hb, "nothing", &byte, 1, NULL,
 					     HARTEBEEST_ONCE), -EAGAIN);
-	home->error = 0;
+	memcached->error = 0;
 	must(hartebeest_service_leave(client->hb, "kv", &client->request));
 	listen_at(server);
 	NOBODY(server);
