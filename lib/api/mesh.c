@@ -12,7 +12,7 @@
 
 static struct hartebeest_context *context_of_mesh(const struct hartebeest_mesh *mesh)
 {
-	return mesh ? mesh->fabric.hb : NULL;
+	return mesh ? mesh->qps.hb : NULL;
 }
 
 HARTEBEEST_EXPORT int hartebeest_mesh_connect(struct hartebeest_context *hb, const char *name,
@@ -35,7 +35,7 @@ HARTEBEEST_EXPORT struct ibv_qp *hartebeest_mesh_qp(const struct hartebeest_mesh
 	struct ibv_qp *qp = NULL;
 
 	if (position >= 0 && index >= 0)
-		qp = beest_fabric_qp(&mesh->fabric, (size_t)position, (uint32_t)index);
+		qp = beest_meshqps_qp(&mesh->qps, (size_t)position, (uint32_t)index);
 	if (!mesh)
 		beest_fail(EINVAL, "%s(): mesh is NULL", __func__);
 	else if (!qp)
@@ -48,14 +48,14 @@ HARTEBEEST_EXPORT struct ibv_cq *hartebeest_mesh_cq(const struct hartebeest_mesh
 {
 	if (!mesh)
 		beest_fail(EINVAL, "%s(): mesh is NULL", __func__);
-	return mesh ? mesh->fabric.cq : NULL;
+	return mesh ? mesh->qps.cq : NULL;
 }
 
 HARTEBEEST_EXPORT struct ibv_pd *hartebeest_mesh_pd(const struct hartebeest_mesh *mesh)
 {
 	if (!mesh)
 		beest_fail(EINVAL, "%s(): mesh is NULL", __func__);
-	return mesh ? mesh->fabric.pd : NULL;
+	return mesh ? mesh->qps.pd : NULL;
 }
 
 HARTEBEEST_EXPORT int hartebeest_mesh_region(const struct hartebeest_mesh *mesh, int rank,
@@ -103,7 +103,7 @@ HARTEBEEST_EXPORT int hartebeest_mesh_stats_get(const struct hartebeest_mesh *me
 
 	REQUIRE(mesh, stats);
 	*stats = mesh->stats;
-	stats->qps = mesh->fabric.count;
+	stats->qps = mesh->qps.count;
 	return 0;
 }
 

@@ -47,7 +47,7 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 /* Takes the ids of all ranks, and finds the id and the position of this one. */
 static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
 {
-	const struct beest_launch *launch = &mesh->fabric.hb->launch;
+	const struct beest_launch *launch = &mesh->qps.hb->launch;
 	size_t i, count = attr->rank_count ? attr->rank_count : launch->participants.count;
 
 	if (!count || (!attr->gather && launch->rank < 0))
@@ -68,8 +68,8 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	if (beest_parse_ids_position(&mesh->ranks, mesh->rank) < 0)
 		return beest_fail(EINVAL, "struct hartebeest_mesh_attr: ranks do not include rank "
 				  "%d, this process", mesh->rank);
-	mesh->fabric.ranks = &mesh->ranks;
-	mesh->fabric.own = (size_t)beest_parse_ids_position(&mesh->ranks, mesh->rank);
+	mesh->qps.ranks = &mesh->ranks;
+	mesh->qps.own = (size_t)beest_parse_ids_position(&mesh->ranks, mesh->rank);
 
 	return 0;
 }
@@ -81,13 +81,13 @@ static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 	uint32_t i;
 	int position;
 
-	mesh->fabric.peers = peers;
-	mesh->fabric.peer_count = attr->peer_count;
+	mesh->qps.peers = peers;
+	mesh->qps.peer_count = attr->peer_count;
 	if (attr->peers && !peers)
 		return beest_fail(ENOMEM, "no memory for %" PRIu32 " peers", attr->peer_count);
 	for (i = 0; i < attr->peer_count; i++) {
 		position = beest_parse_ids_position(&mesh->ranks, attr->peers[i]);
-		if (position < 0 || position == (int)mesh->fabric.own)
+		if (position < 0 || position == (int)mesh->qps.own)
 			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: peers name rank %"
 					  PRId32 ", which is %s", attr->peers[i], position < 0 ?
 					  "not in the mesh" : "this process");
@@ -109,11 +109,11 @@ static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	int ret = 0;
 
 	if (attr->pd)
-		ret = beest_context_find_pd(mesh->fabric.hb, attr->pd, &pd);
+		ret = beest_context_find_pd(mesh->qps.hb, attr->pd, &pd);
 	for (i = 0; i < attr->region_count && ret == 0; i++) {
 		if (!attr->regions[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-		ret = beest_context_find_mr(mesh->fabric.hb, attr->regions[i], &mr);
+		ret = beest_context_find_mr(mesh->qps.hb, attr->regions[i], &mr);
 		if (ret == 0 && mr->mr->pd != pd)
 			return beest_fail(EINVAL, "struct hartebeest_mesh_attr: pd does not name "
 					  "the protection domain of region '%s'", attr->regions[i]);
@@ -145,7 +145,7 @@ static const struct beest_kind name_kind = {
 static int fence_obtain(struct hartebeest_mesh *mesh)
 {
 	struct beest_node *node;
-	int ret = beest_table_obtain(&mesh->fabric.hb->objects, &name_kind, mesh->key_name, &node);
+	int ret = beest_table_obtain(&mesh->qps.hb->objects, &name_kind, mesh->key_name, &node);
 
 	if (ret < 0)
 		return ret;
@@ -159,7 +159,7 @@ static void mesh_dispose(struct beest_node *node)
 {
 	struct hartebeest_mesh *mesh = BEEST_CONTAINER(node, struct hartebeest_mesh, node);
 
-	beest_fabric_end(&mesh->fabric);
+	beest_meshqps_end(&mesh->qps);
 	free(mesh->ranks.id);
 	free(mesh->blob);
 	free(mesh->list);
@@ -177,7 +177,7 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 
 	ret = regions_find(mesh, attr);
 	if (ret == 0)
-		ret = beest_fabric_make(&mesh->fabric, attr);
+		ret = beest_meshqps_make(&mesh->qps, attr);
 	if (ret == 0)
 		ret = beest_meshmark_make(mesh);
 
@@ -216,8 +216,8 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 	mesh = beest_table_new(&beest_mesh_kind);
 	if (!mesh)
 		return -ENOMEM;
-	mesh->fabric.hb = hb;
-	mesh->fabric.name = name;
+	mesh->qps.hb = hb;
+	mesh->qps.name = name;
 	mesh->gather = attr->gather;
 	mesh->gather_data = attr->gather_data;
 	mesh->progress = attr->progress;
@@ -263,8 +263,8 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 	ret = beest_table_add(&hb->objects, name, &mesh->node);
 	if (ret < 0)
 		return ret;
-	mesh->fabric.name = mesh->node.name;
-	mesh->fabric.model->node.name = mesh->node.name;
+	mesh->qps.name = mesh->node.name;
+	mesh->qps.model->node.name = mesh->node.name;
 	*meshp = mesh;
 
 	return 0;
@@ -311,7 +311,7 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 	for (node = hb->objects.newest; node; node = node->older) {
 		mesh = BEEST_CONTAINER(node, struct hartebeest_mesh, node);
 		if (node->kind == &beest_mesh_kind &&
-		    beest_fabric_find(&mesh->fabric, qp_num, qp, &position))
+		    beest_meshqps_find(&mesh->qps, qp_num, qp, &position))
 			break;
 	}
 	if (!node)
@@ -348,11 +348,11 @@ int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 	char key[24];
 	int ret;
 
-	if (mesh->fabric.model->local.transport != BEEST_UD)
+	if (mesh->qps.model->local.transport != BEEST_UD)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' is not UD: it has a queue pair for each "
 				  "rank, which hartebeest_mesh_qp() returns", mesh->node.name);
 	snprintf(key, sizeof(key), "rank %d", rank);
-	ret = beest_qp_address(mesh->fabric.model, key, &found);
+	ret = beest_qp_address(mesh->qps.model, key, &found);
 	if (ret < 0)
 		return beest_fail(ENOENT, "mesh '%s' has no rank %d", mesh->node.name, rank);
 	beest_pairs_show_address(found, address);

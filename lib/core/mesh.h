@@ -4,7 +4,7 @@
  *
  * Makes and frees a mesh, checks what the program asks for, and knows the order of steps.  The
  * ranks meet by way of the servers (meshfence) or of the program's own exchange (meshown).
- * Knows nothing of the attributes of queue pairs, which are fabric's.
+ * Knows nothing of the attributes of queue pairs, which are meshqps'.
  */
 #ifndef BEEST_MESH_H
 #define BEEST_MESH_H

@@ -115,7 +115,7 @@ static int numbers_find(struct bringup *bringup, const struct beest_view *view,
 
 	if (!any_has_list(new))
 		return 0;
-	if (rows && mesh->fabric.own != 0)
+	if (rows && mesh->qps.own != 0)
 		return beest_meshrows_fetch(mesh, view->id, new, beest_limit_look(bringup->limit));
 
 	return lists_read(mesh, view, new, rows);
@@ -180,18 +180,18 @@ static int call_make(struct hartebeest_mesh *mesh, const struct beest_limit *lim
 		     struct beest_fence_call *call)
 {
 	char key[BEEST_KEY_MAX + 1];
-	int ret = beest_context_need_registry(mesh->fabric.hb, BEEST_KIND_ANY, NULL);
+	int ret = beest_context_need_registry(mesh->qps.hb, BEEST_KIND_ANY, NULL);
 
 	*call = (struct beest_fence_call){
-		.registry = mesh->fabric.hb->registry, .ranks = &mesh->ranks, .rank = mesh->rank,
-		.name = mesh->key_name, .title = mesh->fabric.name,
+		.registry = mesh->qps.hb->registry, .ranks = &mesh->ranks, .rank = mesh->rank,
+		.name = mesh->key_name, .title = mesh->qps.name,
 		.setup = { .what = BEEST_FENCE_MESH, .form = mesh->body.form }, .limit = limit,
 	};
 	if (ret == 0)		/* here, since later sentences would name the key, not the mesh */
-		ret = beest_registry_key(mesh->fabric.hb->registry, BEEST_KIND_MEMBER,
-					 mesh->fabric.name, key);
+		ret = beest_registry_key(mesh->qps.hb->registry, BEEST_KIND_MEMBER,
+					 mesh->qps.name, key);
 
-	return ret < 0 ? ret : beest_fence_check(mesh->fabric.hb->registry, mesh->key_name);
+	return ret < 0 ? ret : beest_fence_check(mesh->qps.hb->registry, mesh->key_name);
 }
 
 static int value_make(struct bringup *bringup, struct beest_fence_call *call)

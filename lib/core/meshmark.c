@@ -15,12 +15,12 @@
 static uint64_t form_of(const struct hartebeest_mesh *mesh)
 {
 	uint32_t numbers[] = {
-		htonl((uint32_t)mesh->ranks.count), htonl(mesh->fabric.per_peer),
+		htonl((uint32_t)mesh->ranks.count), htonl(mesh->qps.per_peer),
 		htonl((uint32_t)mesh->region_count),
-		htonl((uint32_t)mesh->fabric.model->local.transport),
-		htonl(mesh->fabric.peers != NULL),
+		htonl((uint32_t)mesh->qps.model->local.transport),
+		htonl(mesh->qps.peers != NULL),
 	};
-	uint64_t form = beest_hash_fnv(beest_hash_text(mesh->fabric.name), numbers,
+	uint64_t form = beest_hash_fnv(beest_hash_text(mesh->qps.name), numbers,
 				       sizeof(numbers));
 	uint32_t id;
 	size_t i;
@@ -39,33 +39,33 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
  */
 static size_t list_words(const struct hartebeest_mesh *mesh, size_t peers)
 {
-	return (mesh->fabric.peers ? 1 + peers : 0) + peers * mesh->fabric.per_peer;
+	return (mesh->qps.peers ? 1 + peers : 0) + peers * mesh->qps.per_peer;
 }
 
 static void list_fill(const struct hartebeest_mesh *mesh, uint32_t *words)
 {
-	const struct beest_fabric *fabric = &mesh->fabric;
+	const struct beest_meshqps *qps = &mesh->qps;
 	size_t i;
 
-	if (fabric->peers)
-		*words++ = htonl((uint32_t)fabric->peer_count);
-	for (i = 0; fabric->peers && i < fabric->peer_count; i++)
-		*words++ = htonl((uint32_t)mesh->ranks.id[fabric->peers[i]]);
-	for (i = 0; i < fabric->peer_count * fabric->per_peer; i++)
-		*words++ = htonl(fabric->qps[i]->qp_num);
+	if (qps->peers)
+		*words++ = htonl((uint32_t)qps->peer_count);
+	for (i = 0; qps->peers && i < qps->peer_count; i++)
+		*words++ = htonl((uint32_t)mesh->ranks.id[qps->peers[i]]);
+	for (i = 0; i < qps->peer_count * qps->per_peer; i++)
+		*words++ = htonl(qps->slots[i]->qp_num);
 }
 
 static int list_make(struct hartebeest_mesh *mesh)
 {
 	uint32_t *words;
 
-	if (beest_fabric_is_in_row(&mesh->fabric))
+	if (beest_meshqps_is_in_row(&mesh->qps))
 		return 0;
-	mesh->list_size = sizeof(*words) * list_words(mesh, mesh->fabric.peer_count);
+	mesh->list_size = sizeof(*words) * list_words(mesh, mesh->qps.peer_count);
 	words = malloc(mesh->list_size);
 	if (!words)
 		return beest_fail(ENOMEM, "no memory for a list of %zu queue pairs",
-				  mesh->fabric.count);
+				  mesh->qps.count);
 	list_fill(mesh, words);
 	mesh->list = (uint8_t *)words;
 	mesh->body.list = beest_hash_fnv(BEEST_HASH_FNV, mesh->list, mesh->list_size) | 1;
@@ -75,7 +75,7 @@ static int list_make(struct hartebeest_mesh *mesh)
 
 static void own_mark_fill(struct hartebeest_mesh *mesh)
 {
-	mesh->body.endpoint = mesh->fabric.model->local.endpoint;
+	mesh->body.endpoint = mesh->qps.model->local.endpoint;
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 }
 
@@ -88,7 +88,7 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 	if (!mesh->blob)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	/* Once for all its connections: a mark holds for a whole roll call. */
-	ret = beest_qp_look_again(mesh->fabric.model);
+	ret = beest_qp_look_again(mesh->qps.model);
 	if (ret < 0)
 		return ret;
 	mesh->body.form = form_of(mesh);
@@ -101,7 +101,7 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 
 int beest_meshmark_renew(struct hartebeest_mesh *mesh)
 {
-	int ret = beest_qp_look_again(mesh->fabric.model);
+	int ret = beest_qp_look_again(mesh->qps.model);
 
 	if (ret > 0)
 		own_mark_fill(mesh);
@@ -180,7 +180,7 @@ void beest_meshmark_forget(struct beest_newcomers *new)
 int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
 			struct beest_newcomers *new)
 {
-	size_t i, count = mesh->ranks.count, own = mesh->fabric.own;
+	size_t i, count = mesh->ranks.count, own = mesh->qps.own;
 	/* A rank that brings another mark is replaced for its peers: all of them connect again. */
 	bool kept = mesh->marks && lives_on(mesh, own, mesh->marks, marks);
 	struct beest_mesh_body body;
@@ -196,11 +196,11 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 		if (!all && (i == own || (kept && lives_on(mesh, i, mesh->marks, marks))))
 			continue;
 		ret = mark_decode(mesh, marks, i, &body);
-		if (ret < 0 || (!all && !beest_fabric_has_peer(&mesh->fabric, i)))
+		if (ret < 0 || (!all && !beest_meshqps_has_peer(&mesh->qps, i)))
 			continue;
 		new->peers[new->count].position = i;
-		new->peers[new->count].slot = beest_fabric_slot(&mesh->fabric, i,
-								mesh->fabric.own);
+		new->peers[new->count].slot = beest_meshqps_slot(&mesh->qps, i,
+								 mesh->qps.own);
 		new->peers[new->count].endpoint = body.endpoint;
 		new->digests[new->count++] = body.list;
 	}
@@ -214,7 +214,7 @@ static size_t list_length(const struct hartebeest_mesh *mesh, const uint8_t *byt
 	size_t peers = mesh->ranks.count - 1;
 	uint32_t count;
 
-	if (mesh->fabric.peers && size >= sizeof(count)) {
+	if (mesh->qps.peers && size >= sizeof(count)) {
 		memcpy(&count, bytes, sizeof(count));
 		peers = ntohl(count);
 	}
@@ -224,7 +224,7 @@ static size_t list_length(const struct hartebeest_mesh *mesh, const uint8_t *byt
 
 /* Finds the numbers for this rank in the list of a rank that chooses its peers. */
 static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *words,
-			 struct beest_fabric_peer *peer)
+			 struct beest_meshqps_peer *peer)
 {
 	uint32_t i, count = words[0];
 
@@ -234,7 +234,7 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 		return beest_fail(EPROTO, "rank %d has rank %d among its peers, but rank %d does "
 				  "not have rank %d among its own", mesh->rank, peer->endpoint.rank,
 				  peer->endpoint.rank, mesh->rank);
-	peer->slot = (size_t)i * mesh->fabric.per_peer;
+	peer->slot = (size_t)i * mesh->qps.per_peer;
 	peer->numbers = words + 1 + count + peer->slot;
 
 	return 1;
@@ -256,9 +256,9 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 	for (i = 0; i < count; i++)
 		words[i] = ntohl(words[i]);
 	new->lists[k] = words;
-	if (mesh->fabric.peers)
+	if (mesh->qps.peers)
 		return peer_find_own(mesh, words, &new->peers[k]);
-	if (new->peers[k].position != mesh->fabric.own)
+	if (new->peers[k].position != mesh->qps.own)
 		new->peers[k].numbers = words + new->peers[k].slot;
 
 	return 1;
@@ -266,19 +266,19 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 
 size_t beest_meshmark_row_size(const struct hartebeest_mesh *mesh)
 {
-	return mesh->ranks.count * mesh->fabric.per_peer * sizeof(uint32_t);
+	return mesh->ranks.count * mesh->qps.per_peer * sizeof(uint32_t);
 }
 
 void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct beest_newcomers *all,
 			     size_t position, uint8_t *bytes)
 {
-	const struct beest_fabric *fabric = &mesh->fabric;
+	const struct beest_meshqps *qps = &mesh->qps;
 	uint32_t index, number;
 	size_t i, place;
 
 	for (i = 0; i < all->count; i++)
-		for (index = 0; index < fabric->per_peer; index++) {
-			place = beest_fabric_slot(fabric, i, position) + index;
+		for (index = 0; index < qps->per_peer; index++) {
+			place = beest_meshqps_slot(qps, i, position) + index;
 			number = i != position && all->lists[i] ? htonl(all->lists[i][place]) : 0;
 			memcpy(bytes, &number, sizeof(number));
 			bytes += sizeof(number);
@@ -300,7 +300,7 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 	for (k = 0; k < new->count; k++)
 		if (new->digests[k])
 			new->peers[k].numbers = words +
-				new->peers[k].position * mesh->fabric.per_peer;
+				new->peers[k].position * mesh->qps.per_peer;
 
 	return 0;
 }
@@ -311,14 +311,14 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
  */
 static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
 {
-	const struct beest_fabric *fabric = &mesh->fabric;
+	const struct beest_meshqps *qps = &mesh->qps;
 	struct hartebeest_mesh_stats *stats = &mesh->stats;
 	int64_t rts;
 
-	if (!fabric->rts_time)
+	if (!qps->rts_time)
 		return;
-	rts = (int64_t)((double)(stats->rtr.time - before) * (double)fabric->rts_time /
-			(double)(fabric->rtr_time + fabric->rts_time));
+	rts = (int64_t)((double)(stats->rtr.time - before) * (double)qps->rts_time /
+			(double)(qps->rtr_time + qps->rts_time));
 	stats->rtr.time -= rts;
 	stats->rts.time += rts;
 }
@@ -331,8 +331,7 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.rtr);
-	ret = beest_fabric_connect(&mesh->fabric, new->peers, new->count, limit,
-				   &culprit);
+	ret = beest_meshqps_connect(&mesh->qps, new->peers, new->count, limit, &culprit);
 	beest_meshphase_enter(mesh, &mesh->stats.confirm);
 	rts_split(mesh, before);
 	if (ret < 0)

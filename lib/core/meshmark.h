@@ -30,7 +30,7 @@ int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t f
 
 /* Ranks to connect to, and their lists of queue pair numbers. */
 struct beest_newcomers {
-	struct beest_fabric_peer *peers;
+	struct beest_meshqps_peer *peers;
 	uint64_t *digests;		/* of the list of each; 0: its numbers are in a row */
 	uint32_t **lists;		/* in host byte order; NULL: not known yet */
 	size_t count;

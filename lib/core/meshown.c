@@ -172,9 +172,9 @@ static void contributions_judge(struct gathering *g)
 	}
 	gathering_fail(g, ret);
 	/* Comes last: if ranks have another order, this place has that of another rank. */
-	g->known[g->mesh->fabric.own] = g->head.incarnation;
-	if (culprit == g->count && contribution_check(g, g->mesh->fabric.own) < 0)
-		culprit = g->mesh->fabric.own;
+	g->known[g->mesh->qps.own] = g->head.incarnation;
+	if (culprit == g->count && contribution_check(g, g->mesh->qps.own) < 0)
+		culprit = g->mesh->qps.own;
 	if (g->failed || culprit == g->count)
 		return;
 	gathering_fail(g, contribution_check(g, culprit));
@@ -372,7 +372,7 @@ int beest_meshown_barrier(struct hartebeest_mesh *mesh)
 		for (i = 0; i < g.count; i++)
 			memcpy(&g.known[i], mesh->marks + i * beest_meshmark_size(mesh),
 			       BEEST_INCARNATION_SIZE);
-		g.head.incarnation = g.known[mesh->fabric.own];
+		g.head.incarnation = g.known[mesh->qps.own];
 		contributions_exchange(&g);
 	}
 	ret = gathering_end(&g);

@@ -37,7 +37,7 @@ void beest_meshphase_count(struct hartebeest_mesh *mesh)
 {
 	const int64_t since = mesh->begun.time;
 
-	mesh->registry = mesh->fabric.hb->registry;
+	mesh->registry = mesh->qps.hb->registry;
 	mesh->begun = meters_read(mesh);
 	mesh->begun.time = since;
 }

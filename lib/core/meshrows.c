@@ -20,14 +20,14 @@
 bool beest_meshrows_are_used(const struct hartebeest_mesh *mesh)
 {
 	/* With chosen peers, lists are short. */
-	return !mesh->fabric.peers && mesh->ranks.count > LISTS_FEW;
+	return !mesh->qps.peers && mesh->ranks.count > LISTS_FEW;
 }
 
 /* Rows are on the server of the fence. */
 static int row_key(const struct hartebeest_mesh *mesh, int rank, char key[BEEST_KEY_MAX + 1],
 		   char placed_as[BEEST_KEY_MAX + 1])
 {
-	struct beest_registry *registry = mesh->fabric.hb->registry;
+	struct beest_registry *registry = mesh->qps.hb->registry;
 	char last[BEEST_KEY_MAX + 32];
 	int ret;
 
@@ -61,12 +61,12 @@ int beest_meshrows_put(const struct hartebeest_mesh *mesh, uint64_t view,
 		return beest_fail(ENOMEM, "no memory for a row of %zu ranks", mesh->ranks.count);
 	memcpy(body, &wire, VIEW_SIZE);
 	for (i = 0; i < mesh->ranks.count && ret == 0; i++) {
-		if (i == mesh->fabric.own)
+		if (i == mesh->qps.own)
 			continue;
 		beest_meshmark_row_fill(mesh, all, i, body + VIEW_SIZE);
 		ret = row_key(mesh, mesh->ranks.id[i], key, placed_as);
 		if (ret == 0)
-			ret = beest_registry_put(mesh->fabric.hb->registry, &template);
+			ret = beest_registry_put(mesh->qps.hb->registry, &template);
 	}
 	free(body);
 
@@ -79,9 +79,9 @@ void beest_meshrows_delete(const struct hartebeest_mesh *mesh)
 	size_t i;
 
 	for (i = 0; i < mesh->ranks.count; i++)
-		if (i != mesh->fabric.own &&
+		if (i != mesh->qps.own &&
 		    row_key(mesh, mesh->ranks.id[i], key, placed_as) == 0)
-			beest_lease_doom_key(mesh->fabric.hb->registry->leases, key);
+			beest_lease_doom_key(mesh->qps.hb->registry->leases, key);
 }
 
 static int row_read(const struct hartebeest_mesh *mesh, uint64_t view,
@@ -91,7 +91,7 @@ static int row_read(const struct hartebeest_mesh *mesh, uint64_t view,
 	struct beest_record record;
 
 	if (!want->value.bytes ||
-	    beest_record_decode(mesh->fabric.hb->registry->seal, want->value.bytes,
+	    beest_record_decode(mesh->qps.hb->registry->seal, want->value.bytes,
 				want->value.size, BEEST_KIND_NUMBERS, want->key, &record) < 0 ||
 	    record.size != row_bytes(mesh) || memcmp(record.body, &wire, VIEW_SIZE) != 0)
 		return -EAGAIN;
@@ -105,7 +105,7 @@ int beest_meshrows_fetch(const struct hartebeest_mesh *mesh, uint64_t view,
 	char key[BEEST_KEY_MAX + 1], placed_as[BEEST_KEY_MAX + 1];
 	struct beest_look_want want = { .key = key };
 	struct beest_look look = { .wants = &want, .count = 1, .deadline = deadline };
-	struct beest_registry *registry = mesh->fabric.hb->registry;
+	struct beest_registry *registry = mesh->qps.hb->registry;
 	int ret = row_key(mesh, mesh->rank, key, placed_as);
 
 	if (ret < 0)

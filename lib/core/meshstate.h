@@ -7,14 +7,14 @@
 #ifndef BEEST_MESHSTATE_H
 #define BEEST_MESHSTATE_H
 
-#include "lib/core/fabric.h"
+#include "lib/core/meshqps.h"
 #include "lib/rendezvous/fence.h"
 
 struct hartebeest_mesh {
 	struct beest_node node;
 	struct beest_ids ranks;
 	int rank;
-	struct beest_fabric fabric;
+	struct beest_meshqps qps;
 	char key_name[BEEST_KEY_MAX + 1];
 	int (*gather)(void *data, const void *mine, void *all, size_t length);
 	void *gather_data;

@@ -659,7 +659,7 @@ static void datagrams_to_some(void **state)
 	for (i = 0; i < 4; i++)
 		came(i);
 	assert_int_equal(hartebeest_mesh_ud_address(members[0].mesh, 3, &address), 0);
-	assert_int_equal(address.qp_num, members[3].mesh->fabric.qps[0]->qp_num);
+	assert_int_equal(address.qp_num, members[3].mesh->qps.slots[0]->qp_num);
 	assert_int_equal(hartebeest_mesh_ud_address(members[0].mesh, 1, &address), -ENOENT);
 }
 
@@ -1827,7 +1827,7 @@ static void a_refill_that_fails(void **state)
 	(void)state;
 	repair_start(2, false);
 	repair_replace(1, 1);
-	members[0].mesh->fabric.refill = refill_never;
+	members[0].mesh->qps.refill = refill_never;
 	repair_go();
 	assert_int_equal(members[0].ret, -EXDEV);
 	assert_non_null(strstr(members[0].error, "rank 0 cannot connect: queue pair 'm' and 'rank "
@@ -2257,7 +2257,7 @@ static void assert_address(int a, int b)
 	struct hartebeest_ud_address address;
 
 	assert_int_equal(hartebeest_mesh_ud_address(members[a].mesh, party[b].rank, &address), 0);
-	assert_int_equal(address.qp_num, members[b].mesh->fabric.qps[0]->qp_num);
+	assert_int_equal(address.qp_num, members[b].mesh->qps.slots[0]->qp_num);
 	assert_regions(a, b);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fabric.h - the queue pairs of a mesh
+ * meshqps.h - the queue pairs of a mesh
  *
  * Owns one or more queue pairs for each peer.  Makes them all alike, and connects them when it
  * gets what the peer brought.  Knows nothing of how ranks come together, nor of Memcached.
  */
-#ifndef BEEST_FABRIC_H
-#define BEEST_FABRIC_H
+#ifndef BEEST_MESHQPS_H
+#define BEEST_MESHQPS_H
 
 #include "hartebeest-mesh.h"
 #include "lib/base/parse.h"
@@ -15,7 +15,7 @@
 
 struct hartebeest_context;
 
-struct beest_fabric {
+struct beest_meshqps {
 	struct hartebeest_context *hb;
 	const char *name;		/* of the mesh, for sentences */
 	const struct beest_ids *ranks;
@@ -33,28 +33,28 @@ struct beest_fabric {
 	bool own_pd, own_cq;
 	bool loads;			/* its requests count for the program's queue */
 	struct beest_qp *model;		/* the first queue pair, with what all have in common */
-	struct ibv_qp **qps;		/* a slot each: per_peer for each peer, in their order */
-	size_t count;			/* of qps */
+	struct ibv_qp **slots;		/* a slot each: per_peer for each peer, in their order */
+	size_t count;			/* of slots */
 	int64_t rtr_time, rts_time;	/* ns that a sample of connections took; atomic */
 };
 
 /* Makes the queue pairs and takes them to INIT.  Errors of hartebeest_mesh_connect(). */
-int beest_fabric_make(struct beest_fabric *fabric, const struct hartebeest_mesh_attr *attr);
-void beest_fabric_end(struct beest_fabric *fabric);
+int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_attr *attr);
+void beest_meshqps_end(struct beest_meshqps *qps);
 
 /*
  * Do the numbers of the queue pairs rise by one, in an order that the other ranks can tell?  Then
  * the first number tells them all.
  */
-bool beest_fabric_is_in_row(const struct beest_fabric *fabric);
+bool beest_meshqps_is_in_row(const struct beest_meshqps *qps);
 
-bool beest_fabric_has_peer(const struct beest_fabric *fabric, size_t position);
+bool beest_meshqps_has_peer(const struct beest_meshqps *qps, size_t position);
 
 /* The slot of the first queue pair of rank @from for rank @to, where all ranks are peers. */
-size_t beest_fabric_slot(const struct beest_fabric *fabric, size_t from, size_t to);
+size_t beest_meshqps_slot(const struct beest_meshqps *qps, size_t from, size_t to);
 
 /* A peer to connect to, and what it brought. */
-struct beest_fabric_peer {
+struct beest_meshqps_peer {
 	size_t position;
 	struct beest_endpoint endpoint;	/* with the numbers of the peer's first queue pair */
 	const uint32_t *numbers;	/* of its queue pairs for this rank; NULL: in a row */
@@ -65,18 +65,18 @@ struct beest_fabric_peer {
  * Connects to all of @peers.  Queue pairs that were connected before go through RESET.  The
  * sentence of a failure names both ends, and @culprit is then the position of the peer.
  */
-int beest_fabric_connect(struct beest_fabric *fabric, const struct beest_fabric_peer *peers,
-			 size_t count, const struct beest_limit *limit, size_t *culprit);
+int beest_meshqps_connect(struct beest_meshqps *qps, const struct beest_meshqps_peer *peers,
+			  size_t count, const struct beest_limit *limit, size_t *culprit);
 
 /*
  * Fills @qp with the queue pair of that number, and @position with that of its peer.  The peer's
  * key is "rank N", or "" with UD.  False: there is no such queue pair.
  */
-bool beest_fabric_find(const struct beest_fabric *fabric, uint32_t qp_num, struct beest_qp *qp,
-		       size_t *position);
+bool beest_meshqps_find(const struct beest_meshqps *qps, uint32_t qp_num, struct beest_qp *qp,
+			size_t *position);
 
 /* Queue pair number @index to the rank at @position; NULL: there is none. */
-struct ibv_qp *beest_fabric_qp(const struct beest_fabric *fabric, size_t position,
-			       uint32_t index);
+struct ibv_qp *beest_meshqps_qp(const struct beest_meshqps *qps, size_t position,
+				uint32_t index);
 
 #endif
