@@ -10,10 +10,10 @@
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
 #include "lib/core/context.h"
+#include "lib/core/contribution.h"
 #include "lib/core/handshake.h"
 #include "lib/core/mesh.h"
 #include "lib/core/meshfence.h"
-#include "lib/core/meshmark.h"
 #include "lib/core/meshown.h"
 #include "lib/core/meshphase.h"
 #include "lib/core/pairs.h"
@@ -163,8 +163,8 @@ static void mesh_dispose(struct beest_node *node)
 	free(mesh->ranks.id);
 	free(mesh->blob);
 	free(mesh->list);
-	free(mesh->marks);
-	free(mesh->complete_marks);
+	free(mesh->contributions);
+	free(mesh->complete_contributions);
 }
 
 const struct beest_kind beest_mesh_kind = {
@@ -179,7 +179,7 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 	if (ret == 0)
 		ret = beest_meshqps_make(&mesh->qps, attr);
 	if (ret == 0)
-		ret = beest_meshmark_make(mesh);
+		ret = beest_contribution_make(mesh);
 
 	return ret;
 }
@@ -285,7 +285,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	if (mesh->gather)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange "
 				  "and cannot be repaired", mesh->node.name);
-	ret = beest_meshmark_renew(mesh);
+	ret = beest_contribution_renew(mesh);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	beest_fence_abandon(mesh->fence);
@@ -305,7 +305,7 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 	const struct hartebeest_mesh *mesh;
 	const struct beest_node *node;
 	struct beest_mesh_body body;
-	const uint8_t *mark;
+	const uint8_t *contribution;
 	size_t position;
 
 	for (node = hb->objects.newest; node; node = node->older) {
@@ -317,12 +317,12 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 	if (!node)
 		return false;
 
-	mark = mesh->marks + position * beest_meshmark_size(mesh);
-	beest_record_mesh_decode(mark + BEEST_MARK_HEAD, mesh->blob_size, &body);
+	contribution = mesh->contributions + position * beest_contribution_size(mesh);
+	beest_record_mesh_decode(contribution + BEEST_CONTRIBUTION_HEAD, mesh->blob_size, &body);
 	body.endpoint.qp_num = qp->remote.qp_num;
 	qp->remote = body.endpoint;
 	qp->remote.rank = mesh->ranks.id[position];
-	memcpy(&qp->remote.incarnation, mark, BEEST_INCARNATION_SIZE);
+	memcpy(&qp->remote.incarnation, contribution, BEEST_INCARNATION_SIZE);
 	qp->node.kind = &beest_mesh_kind;
 
 	return true;
@@ -337,8 +337,9 @@ int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 		return beest_fail(ENOENT, "mesh '%s' has no region %d of rank %d", mesh->node.name,
 				  index, rank);
 
-	return beest_record_mesh_region(mesh->marks + (size_t)position * beest_meshmark_size(mesh) +
-					BEEST_MARK_HEAD, (size_t)index, region);
+	return beest_record_mesh_region(mesh->contributions +
+					(size_t)position * beest_contribution_size(mesh) +
+					BEEST_CONTRIBUTION_HEAD, (size_t)index, region);
 }
 
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,

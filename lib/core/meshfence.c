@@ -9,8 +9,8 @@
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/context.h"
+#include "lib/core/contribution.h"
 #include "lib/core/meshfence.h"
-#include "lib/core/meshmark.h"
 #include "lib/core/meshphase.h"
 #include "lib/core/meshrows.h"
 #include "lib/rendezvous/fencecall.h"
@@ -19,33 +19,33 @@
 struct bringup {
 	struct hartebeest_mesh *mesh;
 	const struct beest_limit *limit;
-	uint8_t *value;			/* the mark without its head, and the list of numbers */
+	uint8_t *value;			/* what this rank contributes, and the list of numbers */
 	bool rows;			/* this rank, which leads, has put rows */
 };
 
 /* ---------------------------------------------------------------------- to connect --- */
 
-/* -EBADMSG: a rank contributes something else than a mark. */
-static int marks_take(const struct hartebeest_mesh *mesh, const struct beest_view *view,
-		      uint8_t **marks)
+/* -EBADMSG: a rank contributes too few bytes. */
+static int contributions_take(const struct hartebeest_mesh *mesh, const struct beest_view *view,
+			      uint8_t **contributions)
 {
-	const size_t size = beest_meshmark_size(mesh);
+	const size_t size = beest_contribution_size(mesh);
 	struct beest_fence_entry entry;
-	uint8_t *mark;
+	uint8_t *contribution;
 	size_t i;
 
-	*marks = calloc(mesh->ranks.count, size);
-	if (!*marks)
+	*contributions = calloc(mesh->ranks.count, size);
+	if (!*contributions)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	for (i = 0; i < mesh->ranks.count; i++) {
 		entry = beest_view_entry(view, i);
-		mark = *marks + i * size;
+		contribution = *contributions + i * size;
 		if (entry.size < mesh->blob_size)
 			return beest_fail(EBADMSG, "rank %d contributes %d bytes to a mesh, not "
 					  "%zu", mesh->ranks.id[i], (int)entry.size,
 					  mesh->blob_size);
-		memcpy(mark, &entry.incarnation, BEEST_INCARNATION_SIZE);
-		memcpy(mark + BEEST_MARK_HEAD, entry.value, mesh->blob_size);
+		memcpy(contribution, &entry.incarnation, BEEST_INCARNATION_SIZE);
+		memcpy(contribution + BEEST_CONTRIBUTION_HEAD, entry.value, mesh->blob_size);
 	}
 
 	return 0;
@@ -63,10 +63,10 @@ static int lists_read(struct hartebeest_mesh *mesh, const struct beest_view *vie
 		if (!new->digests[i])
 			continue;
 		entry = beest_view_entry(view, new->peers[i].position);
-		ret = hidden ? beest_meshmark_list(mesh, new, i, entry.hidden,
-						   entry.hidden_size) :
-		      beest_meshmark_list(mesh, new, i, entry.value + mesh->blob_size,
-					  entry.size - mesh->blob_size);
+		ret = hidden ? beest_contribution_list(mesh, new, i, entry.hidden,
+						       entry.hidden_size) :
+		      beest_contribution_list(mesh, new, i, entry.value + mesh->blob_size,
+					      entry.size - mesh->blob_size);
 		if (ret == 0)
 			ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
 					 new->peers[i].endpoint.rank);
@@ -90,19 +90,19 @@ static int rows_offer(void *data, const struct beest_view *view)
 {
 	struct bringup *bringup = data;
 	struct beest_newcomers all = { .count = 0 };
-	uint8_t *marks = NULL;
-	int ret = marks_take(bringup->mesh, view, &marks);
+	uint8_t *contributions = NULL;
+	int ret = contributions_take(bringup->mesh, view, &contributions);
 
 	if (ret == 0)
-		ret = beest_meshmark_find(bringup->mesh, marks, true, &all);
+		ret = beest_contribution_find(bringup->mesh, contributions, true, &all);
 	if (ret == 0 && any_has_list(&all)) {
 		bringup->rows = true;
 		ret = lists_read(bringup->mesh, view, &all, true);
 		if (ret == 0)
 			ret = beest_meshrows_put(bringup->mesh, view->id, &all);
 	}
-	beest_meshmark_forget(&all);
-	free(marks);
+	beest_contribution_forget(&all);
+	free(contributions);
 
 	return ret;
 }
@@ -126,23 +126,23 @@ static int view_take(void *data, const struct beest_view *view)
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
 	struct beest_newcomers new = { .count = 0 };
-	uint8_t *marks = NULL;
+	uint8_t *contributions = NULL;
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.fetch);
-	ret = marks_take(mesh, view, &marks);
+	ret = contributions_take(mesh, view, &contributions);
 	if (ret == 0)
-		ret = beest_meshmark_find(mesh, marks, false, &new);
+		ret = beest_contribution_find(mesh, contributions, false, &new);
 	if (ret == 0)
 		ret = numbers_find(bringup, view, &new);
 	if (ret == 0)
-		ret = beest_meshmark_connect(mesh, marks, &new, bringup->limit);
+		ret = beest_contribution_connect(mesh, contributions, &new, bringup->limit);
 	else if (ret == -EAGAIN)
 		beest_meshphase_enter(mesh, &mesh->stats.wait);
-	beest_meshmark_forget(&new);
+	beest_contribution_forget(&new);
 	if (ret >= 0)
 		return ret;
-	free(marks);
+	free(contributions);
 
 	/* All ranks fail with this sentence. */
 	return ret == -EAGAIN ? ret : beest_fail_prefix(ret, "rank %d cannot connect", mesh->rank);
@@ -234,7 +234,7 @@ int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_lim
 		beest_meshrows_delete(mesh);
 	mesh->is_whole = ret == 0;
 	if (ret == 0)
-		ret = (int)beest_meshmark_complete(mesh);
+		ret = (int)beest_contribution_complete(mesh);
 
 	return ret;
 }

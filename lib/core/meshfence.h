@@ -2,8 +2,8 @@
 /*
  * meshfence.h - brings the ranks of a mesh together by way of the servers
  *
- * A bring-up or a repair is a call of a fence, whose view has the mark of each rank; a barrier is a
- * pass.  Connects this rank to all others between the proposal and its acknowledgement.
+ * A bring-up or a repair is a call of a fence, whose view has what each rank contributes; a barrier
+ * is a pass.  Connects this rank to all others between the proposal and its acknowledgement.
  */
 #ifndef BEEST_MESHFENCE_H
 #define BEEST_MESHFENCE_H

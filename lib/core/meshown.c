@@ -12,12 +12,12 @@
 #include "lib/base/macro.h"
 #include "lib/base/random.h"
 #include "lib/base/text.h"
-#include "lib/core/meshmark.h"
+#include "lib/core/contribution.h"
 #include "lib/core/meshown.h"
 #include "lib/core/meshphase.h"
 
 /* The calls of gather() for a mesh; those of its barriers follow. */
-enum { CALL_FORMS = 1, CALL_VIEWS, CALL_MARKS, CALL_RESULTS };
+enum { CALL_FORMS = 1, CALL_VIEWS, CALL_ENDPOINTS, CALL_RESULTS };
 
 /*
  * Each contribution begins with this.  The program's exchange may have ranks in another order, or
@@ -131,7 +131,7 @@ static int contribution_agree(const struct gathering *g, size_t i, const struct 
 	if (head->same == g->head.same)
 		return 0;
 	if (head->call != CALL_VIEWS)
-		return beest_meshmark_same(g->mesh, i, head->same);
+		return beest_contribution_same(g->mesh, i, head->same);
 
 	return beest_fail(EPROTO, "rank %d and rank %d received different contributions to one "
 			  "call of gather", g->mesh->rank, id[i]);
@@ -250,11 +250,11 @@ int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed)
 
 /* ------------------------------------------------------------------------- a bring-up --- */
 
-/* All ranks ask for the same mesh.  Notes who they are, and makes room for their marks. */
+/* All ranks ask for the same mesh.  Notes who they are, and makes room for their endpoints. */
 static void forms_accept(struct gathering *g)
 {
 	struct head head;
-	uint8_t *marks;
+	uint8_t *all;
 	size_t i;
 
 	g->head.same = beest_hash_fnv(BEEST_HASH_FNV, g->all, g->count * g->size);
@@ -263,14 +263,14 @@ static void forms_accept(struct gathering *g)
 		g->known[i] = head.incarnation;
 		g->head.listed = BEEST_MAX(g->head.listed, head.listed);
 	}
-	marks = calloc(g->count + 1, HEAD_SIZE + beest_meshmark_size(g->mesh) + g->head.listed);
-	if (!marks) {
+	all = calloc(g->count + 1, HEAD_SIZE + beest_contribution_size(g->mesh) + g->head.listed);
+	if (!all) {
 		gathering_fail(g, beest_fail(ENOMEM, "no memory for what %zu ranks bring",
 					     g->count));
 		return;
 	}
 	free(g->all);
-	g->all = marks;
+	g->all = all;
 }
 
 /*
@@ -292,51 +292,51 @@ static bool forms_exchange(struct gathering *g)
 	return contributions_exchange(g) && !known && (!g->failed || g->head.culprit);
 }
 
-/* Connects to the peers, whose marks follow the heads. */
+/* Connects to the peers: what they contribute to the mesh follows the heads. */
 static int gathered_connect(struct gathering *g, const struct beest_limit *limit)
 {
 	struct hartebeest_mesh *mesh = g->mesh;
-	const size_t size = beest_meshmark_size(mesh);
-	uint8_t *marks = malloc(g->count * size);
+	const size_t size = beest_contribution_size(mesh);
+	uint8_t *contributions = malloc(g->count * size);
 	struct beest_newcomers new;
 	size_t i;
 	int ret;
 
-	if (!marks)
+	if (!contributions)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", g->count);
 	for (i = 0; i < g->count; i++)
-		memcpy(marks + i * size, g->all + i * g->size + HEAD_SIZE, size);
-	ret = beest_meshmark_find(mesh, marks, false, &new);
+		memcpy(contributions + i * size, g->all + i * g->size + HEAD_SIZE, size);
+	ret = beest_contribution_find(mesh, contributions, false, &new);
 	for (i = 0; i < new.count && ret >= 0; i++)
 		if (new.digests[i]) {
-			ret = beest_meshmark_list(mesh, &new, i,
-						  g->all + new.peers[i].position * g->size +
-						  HEAD_SIZE + size, g->head.listed);
+			ret = beest_contribution_list(mesh, &new, i,
+						      g->all + new.peers[i].position * g->size +
+						      HEAD_SIZE + size, g->head.listed);
 			if (ret == 0)
 				ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
 						 new.peers[i].endpoint.rank);
 		}
 	if (ret >= 0)
-		ret = beest_meshmark_connect(mesh, marks, &new, limit);
-	beest_meshmark_forget(&new);
+		ret = beest_contribution_connect(mesh, contributions, &new, limit);
+	beest_contribution_forget(&new);
 	if (ret < 0)
-		free(marks);
+		free(contributions);
 
 	return ret;
 }
 
-static void marks_exchange(struct gathering *g, const struct beest_limit *limit)
+static void endpoints_exchange(struct gathering *g, const struct beest_limit *limit)
 {
 	struct hartebeest_mesh *mesh = g->mesh;
 	uint8_t *own;
 
-	g->size = HEAD_SIZE + beest_meshmark_size(mesh) + g->head.listed;
+	g->size = HEAD_SIZE + beest_contribution_size(mesh) + g->head.listed;
 	own = g->all + g->count * g->size + HEAD_SIZE;
 	memset(own, 0, g->size - HEAD_SIZE);
 	memcpy(own, &g->head.incarnation, BEEST_INCARNATION_SIZE);
-	memcpy(own + BEEST_MARK_HEAD, mesh->blob, mesh->blob_size);
+	memcpy(own + BEEST_CONTRIBUTION_HEAD, mesh->blob, mesh->blob_size);
 	if (mesh->list)
-		memcpy(own + beest_meshmark_size(mesh), mesh->list, mesh->list_size);
+		memcpy(own + beest_contribution_size(mesh), mesh->list, mesh->list_size);
 	if (!contributions_exchange(g))
 		return;
 	if (!g->failed)
@@ -355,7 +355,7 @@ int beest_meshown_bringup(struct hartebeest_mesh *mesh, int failed,
 	beest_meshphase_enter(mesh, &mesh->stats.wait);
 	if (gathering_begin(&g, failed) && forms_exchange(&g)) {
 		beest_meshphase_enter(mesh, &mesh->stats.fetch);
-		marks_exchange(&g, limit);
+		endpoints_exchange(&g, limit);
 	}
 
 	return gathering_end(&g);
@@ -370,7 +370,7 @@ int beest_meshown_barrier(struct hartebeest_mesh *mesh)
 	g.head.call = CALL_RESULTS + (uint32_t)mesh->passes;
 	if (gathering_begin(&g, 0)) {
 		for (i = 0; i < g.count; i++)
-			memcpy(&g.known[i], mesh->marks + i * beest_meshmark_size(mesh),
+			memcpy(&g.known[i], mesh->contributions + i * beest_contribution_size(mesh),
 			       BEEST_INCARNATION_SIZE);
 		g.head.incarnation = g.known[mesh->qps.own];
 		contributions_exchange(&g);

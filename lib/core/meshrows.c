@@ -41,7 +41,7 @@ static int row_key(const struct hartebeest_mesh *mesh, int rank, char key[BEEST_
 /* The body of a row's record: the id of the view, big-endian, and the row. */
 static size_t row_bytes(const struct hartebeest_mesh *mesh)
 {
-	return VIEW_SIZE + beest_meshmark_row_size(mesh);
+	return VIEW_SIZE + beest_contribution_row_size(mesh);
 }
 
 int beest_meshrows_put(const struct hartebeest_mesh *mesh, uint64_t view,
@@ -63,7 +63,7 @@ int beest_meshrows_put(const struct hartebeest_mesh *mesh, uint64_t view,
 	for (i = 0; i < mesh->ranks.count && ret == 0; i++) {
 		if (i == mesh->qps.own)
 			continue;
-		beest_meshmark_row_fill(mesh, all, i, body + VIEW_SIZE);
+		beest_contribution_row_fill(mesh, all, i, body + VIEW_SIZE);
 		ret = row_key(mesh, mesh->ranks.id[i], key, placed_as);
 		if (ret == 0)
 			ret = beest_registry_put(mesh->qps.hb->registry, &template);
@@ -96,7 +96,7 @@ static int row_read(const struct hartebeest_mesh *mesh, uint64_t view,
 	    record.size != row_bytes(mesh) || memcmp(record.body, &wire, VIEW_SIZE) != 0)
 		return -EAGAIN;
 
-	return beest_meshmark_row(mesh, new, record.body + VIEW_SIZE);
+	return beest_contribution_row(mesh, new, record.body + VIEW_SIZE);
 }
 
 int beest_meshrows_fetch(const struct hartebeest_mesh *mesh, uint64_t view,

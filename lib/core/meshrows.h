@@ -4,12 +4,12 @@
  *
  * In a large mesh, each rank would have to read the lists of all: N lists of N numbers.  So only
  * the leader of the fence reads them, and stores a row for each rank.  Owns the keys of the rows.
- * Does not know what is in lists and rows, which is meshmark's.
+ * Does not know what is in lists and rows, which is contribution's.
  */
 #ifndef BEEST_MESHROWS_H
 #define BEEST_MESHROWS_H
 
-#include "lib/core/meshmark.h"
+#include "lib/core/contribution.h"
 
 /* Is the list of this rank for the leader only?  Then all ranks read rows. */
 bool beest_meshrows_are_used(const struct hartebeest_mesh *mesh);

@@ -30,8 +30,9 @@ struct hartebeest_mesh {
 	uint8_t *list;			/* of queue pair numbers, encoded; NULL: in a row */
 	size_t list_size;
 
-	uint8_t *marks;			/* of all ranks, as connected; NULL: not yet */
-	uint8_t *complete_marks;	/* as of the last complete bring-up; NULL: as marks */
+	uint8_t *contributions;		/* of all ranks, as connected; NULL: not yet */
+	/* Those as of the last complete bring-up; NULL: the same. */
+	uint8_t *complete_contributions;
 	struct beest_fence *fence;	/* that of its name */
 	bool is_whole;			/* the last bring-up or repair has succeeded */
 	uint64_t passes;		/* of barriers since the last bring-up */

@@ -2282,7 +2282,7 @@ static void assert_neighbours(int a, int b)
 
 static const char *many_regions[64];
 
-/* Makes marks so large that an entry has little room. */
+/* Makes contributions so large that an entry has little room. */
 static void make_many_regions(struct hartebeest_mesh_attr *attr, int rank)
 {
 	int i;

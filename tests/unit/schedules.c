@@ -46,7 +46,7 @@
 #include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
-#include "lib/core/meshmark.h"
+#include "lib/core/contribution.h"
 #include "tests/support/crew.h"
 #include "tests/support/crowd.h"
 #include "tests/support/fake-process.h"
@@ -1149,13 +1149,13 @@ static void twin_note(struct rank *rank, int number, const struct beest_incarnat
 			       i);
 }
 
-static void twins_note(struct rank *rank, const uint8_t *marks, size_t mark_size)
+static void twins_note(struct rank *rank, const uint8_t *contributions, size_t each)
 {
 	struct beest_incarnation incarnation;
 	int i;
 
 	for (i = 0; i < plan.size; i++) {
-		memcpy(&incarnation, marks + (size_t)i * mark_size, sizeof(incarnation));
+		memcpy(&incarnation, contributions + (size_t)i * each, sizeof(incarnation));
 		twin_note(rank, i, &incarnation);
 	}
 }
@@ -1250,7 +1250,7 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 	int i, own = number_of(rank);
 
 	if (plan.twins) {
-		twins_note(rank, mesh->marks, BEEST_MARK_HEAD + mesh->blob_size);
+		twins_note(rank, mesh->contributions, BEEST_CONTRIBUTION_HEAD + mesh->blob_size);
 		return;
 	}
 	card->digest = mesh->fence->view->id;
@@ -1259,8 +1259,8 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 			continue;
 		if (is_peer(own, i))
 			mesh_link_read(&card->links[i], mesh, i);
-		memcpy(&card->links[i].incarnation, mesh->marks + (size_t)i *
-		       (BEEST_MARK_HEAD + mesh->blob_size), BEEST_INCARNATION_SIZE);
+		memcpy(&card->links[i].incarnation, mesh->contributions + (size_t)i *
+		       (BEEST_CONTRIBUTION_HEAD + mesh->blob_size), BEEST_INCARNATION_SIZE);
 		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
 	}
 	for (i = 0; i < plan.size; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* meshmark.c - see meshmark.h */
+/* contribution.c - see contribution.h */
 #include "config.h"
 
 #include <arpa/inet.h>
@@ -8,7 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
-#include "lib/core/meshmark.h"
+#include "lib/core/contribution.h"
 #include "lib/core/meshphase.h"
 
 /* A digest of what all ranks must ask for alike. */
@@ -73,13 +73,13 @@ static int list_make(struct hartebeest_mesh *mesh)
 	return 0;
 }
 
-static void own_mark_fill(struct hartebeest_mesh *mesh)
+static void own_contribution_fill(struct hartebeest_mesh *mesh)
 {
 	mesh->body.endpoint = mesh->qps.model->local.endpoint;
 	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
 }
 
-int beest_meshmark_make(struct hartebeest_mesh *mesh)
+int beest_contribution_make(struct hartebeest_mesh *mesh)
 {
 	int ret;
 
@@ -87,36 +87,36 @@ int beest_meshmark_make(struct hartebeest_mesh *mesh)
 	mesh->blob = malloc(mesh->blob_size);
 	if (!mesh->blob)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
-	/* Once for all its connections: a mark holds for a whole roll call. */
+	/* Once for all its connections: a contribution holds for a whole call of the fence. */
 	ret = beest_qp_look_again(mesh->qps.model);
 	if (ret < 0)
 		return ret;
 	mesh->body.form = form_of(mesh);
 	ret = list_make(mesh);
 	if (ret == 0)
-		own_mark_fill(mesh);
+		own_contribution_fill(mesh);
 
 	return ret;
 }
 
-int beest_meshmark_renew(struct hartebeest_mesh *mesh)
+int beest_contribution_renew(struct hartebeest_mesh *mesh)
 {
 	int ret = beest_qp_look_again(mesh->qps.model);
 
 	if (ret > 0)
-		own_mark_fill(mesh);
+		own_contribution_fill(mesh);
 
 	return ret;
 }
 
 /* ----------------------------------------------------------- what others brought --- */
 
-size_t beest_meshmark_size(const struct hartebeest_mesh *mesh)
+size_t beest_contribution_size(const struct hartebeest_mesh *mesh)
 {
-	return BEEST_MARK_HEAD + mesh->blob_size;
+	return BEEST_CONTRIBUTION_HEAD + mesh->blob_size;
 }
 
-int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form)
+int beest_contribution_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form)
 {
 	return form == mesh->body.form ? 0 :
 	       beest_fail(EPROTO, "rank %d and rank %d ask for different meshes: name, ranks, "
@@ -124,19 +124,20 @@ int beest_meshmark_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t f
 			  "name peers", mesh->rank, mesh->ranks.id[i]);
 }
 
-static int mark_decode(struct hartebeest_mesh *mesh, const uint8_t *marks, size_t i,
-		       struct beest_mesh_body *body)
+static int contribution_decode(struct hartebeest_mesh *mesh, const uint8_t *contributions, size_t i,
+			       struct beest_mesh_body *body)
 {
-	const uint8_t *mark = marks + i * beest_meshmark_size(mesh);
+	const uint8_t *contribution = contributions + i * beest_contribution_size(mesh);
 	int ret;
 
-	ret = beest_record_mesh_decode(mark + BEEST_MARK_HEAD, mesh->blob_size, body);
+	ret = beest_record_mesh_decode(contribution + BEEST_CONTRIBUTION_HEAD, mesh->blob_size,
+				       body);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "rank %d", mesh->ranks.id[i]);
-	memcpy(&body->endpoint.incarnation, mark, BEEST_INCARNATION_SIZE);
+	memcpy(&body->endpoint.incarnation, contribution, BEEST_INCARNATION_SIZE);
 	body->endpoint.rank = mesh->ranks.id[i];
 
-	return beest_meshmark_same(mesh, i, body->form);
+	return beest_contribution_same(mesh, i, body->form);
 }
 
 /*
@@ -147,26 +148,27 @@ static int mark_decode(struct hartebeest_mesh *mesh, const uint8_t *marks, size_
 static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
 		     const uint8_t *now)
 {
-	const uint8_t *was = then + i * beest_meshmark_size(mesh);
-	const uint8_t *is = now + i * beest_meshmark_size(mesh);
+	const uint8_t *was = then + i * beest_contribution_size(mesh);
+	const uint8_t *is = now + i * beest_contribution_size(mesh);
 
 	return memcmp(was, is, BEEST_INCARNATION_SIZE) == 0 &&
-	       memcmp(was + BEEST_MARK_HEAD, is + BEEST_MARK_HEAD, mesh->blob_size) == 0;
+	       memcmp(was + BEEST_CONTRIBUTION_HEAD, is + BEEST_CONTRIBUTION_HEAD,
+		      mesh->blob_size) == 0;
 }
 
-size_t beest_meshmark_complete(struct hartebeest_mesh *mesh)
+size_t beest_contribution_complete(struct hartebeest_mesh *mesh)
 {
 	size_t i, count = 0;
 
-	for (i = 0; i < mesh->ranks.count && mesh->complete_marks; i++)
-		count += !lives_on(mesh, i, mesh->complete_marks, mesh->marks);
-	free(mesh->complete_marks);
-	mesh->complete_marks = NULL;
+	for (i = 0; i < mesh->ranks.count && mesh->complete_contributions; i++)
+		count += !lives_on(mesh, i, mesh->complete_contributions, mesh->contributions);
+	free(mesh->complete_contributions);
+	mesh->complete_contributions = NULL;
 
 	return count;
 }
 
-void beest_meshmark_forget(struct beest_newcomers *new)
+void beest_contribution_forget(struct beest_newcomers *new)
 {
 	size_t i;
 
@@ -177,12 +179,12 @@ void beest_meshmark_forget(struct beest_newcomers *new)
 	free(new->peers);
 }
 
-int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool all,
-			struct beest_newcomers *new)
+int beest_contribution_find(struct hartebeest_mesh *mesh, const uint8_t *contributions, bool all,
+			    struct beest_newcomers *new)
 {
 	size_t i, count = mesh->ranks.count, own = mesh->qps.own;
-	/* A rank that brings another mark is replaced for its peers: all of them connect again. */
-	bool kept = mesh->marks && lives_on(mesh, own, mesh->marks, marks);
+	/* A rank that brings another one is replaced for its peers: all of them connect again. */
+	bool kept = mesh->contributions && lives_on(mesh, own, mesh->contributions, contributions);
 	struct beest_mesh_body body;
 	int ret = 0;
 
@@ -193,9 +195,10 @@ int beest_meshmark_find(struct hartebeest_mesh *mesh, const uint8_t *marks, bool
 	if (!new->peers || !new->digests || !new->lists)
 		return beest_fail(ENOMEM, "no memory to connect %zu ranks", count);
 	for (i = 0; i < count && ret == 0; i++) {
-		if (!all && (i == own || (kept && lives_on(mesh, i, mesh->marks, marks))))
+		if (!all && (i == own || (kept && lives_on(mesh, i, mesh->contributions,
+							   contributions))))
 			continue;
-		ret = mark_decode(mesh, marks, i, &body);
+		ret = contribution_decode(mesh, contributions, i, &body);
 		if (ret < 0 || (!all && !beest_meshqps_has_peer(&mesh->qps, i)))
 			continue;
 		new->peers[new->count].position = i;
@@ -240,8 +243,8 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 	return 1;
 }
 
-int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
-			const uint8_t *bytes, size_t size)
+int beest_contribution_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
+			    const uint8_t *bytes, size_t size)
 {
 	size_t i, count = list_length(mesh, bytes, size);
 	uint32_t *words;
@@ -264,13 +267,13 @@ int beest_meshmark_list(struct hartebeest_mesh *mesh, struct beest_newcomers *ne
 	return 1;
 }
 
-size_t beest_meshmark_row_size(const struct hartebeest_mesh *mesh)
+size_t beest_contribution_row_size(const struct hartebeest_mesh *mesh)
 {
 	return mesh->ranks.count * mesh->qps.per_peer * sizeof(uint32_t);
 }
 
-void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct beest_newcomers *all,
-			     size_t position, uint8_t *bytes)
+void beest_contribution_row_fill(const struct hartebeest_mesh *mesh,
+				 const struct beest_newcomers *all, size_t position, uint8_t *bytes)
 {
 	const struct beest_meshqps *qps = &mesh->qps;
 	uint32_t index, number;
@@ -285,10 +288,10 @@ void beest_meshmark_row_fill(const struct hartebeest_mesh *mesh, const struct be
 		}
 }
 
-int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
-		       const uint8_t *bytes)
+int beest_contribution_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
+			   const uint8_t *bytes)
 {
-	size_t i, k, size = beest_meshmark_row_size(mesh);
+	size_t i, k, size = beest_contribution_row_size(mesh);
 	uint32_t *words = malloc(size);
 
 	if (!words)
@@ -296,7 +299,7 @@ int beest_meshmark_row(const struct hartebeest_mesh *mesh, struct beest_newcomer
 	memcpy(words, bytes, size);
 	for (i = 0; i < size / sizeof(*words); i++)
 		words[i] = ntohl(words[i]);
-	new->lists[0] = words;		/* for beest_meshmark_forget() to free */
+	new->lists[0] = words;		/* for beest_contribution_forget() to free */
 	for (k = 0; k < new->count; k++)
 		if (new->digests[k])
 			new->peers[k].numbers = words +
@@ -323,8 +326,8 @@ static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
 	stats->rts.time += rts;
 }
 
-int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
-			   struct beest_newcomers *new, const struct beest_limit *limit)
+int beest_contribution_connect(struct hartebeest_mesh *mesh, uint8_t *contributions,
+			       struct beest_newcomers *new, const struct beest_limit *limit)
 {
 	int64_t before = mesh->stats.rtr.time;
 	size_t culprit;
@@ -336,12 +339,12 @@ int beest_meshmark_connect(struct hartebeest_mesh *mesh, uint8_t *marks,
 	rts_split(mesh, before);
 	if (ret < 0)
 		return ret;
-	/* Keeps the marks of the last complete roll until this one is complete. */
-	if (mesh->complete_marks)
-		free(mesh->marks);
+	/* Keeps those of the last complete view until this one is complete. */
+	if (mesh->complete_contributions)
+		free(mesh->contributions);
 	else
-		mesh->complete_marks = mesh->marks;
-	mesh->marks = marks;
+		mesh->complete_contributions = mesh->contributions;
+	mesh->contributions = contributions;
 
 	return 0;
 }
