@@ -7,7 +7,7 @@
  *
  * 	library		hartebeest_gather(), which is the fence of a mesh without its queue pairs
  * 	original	a key for each pair and one for the region, asked for one by one
- * 	raw records	sockets to the same server: a record a rank, a counter, and a roll that
+ * 	raw records	sockets to the same server: a record a rank, a counter, and a list that
  * 			the rank with the last number writes
  * 	socket star	TCP connections to rank 0, which hands out everything
  * 	PMIx		put, commit, fence with data, get; a process a rank under mpirun
@@ -160,7 +160,7 @@ static int values_take(const char *text, struct anchor *to, size_t size, int cou
 	return 0;
 }
 
-/* The rank with the last number writes the roll of all. */
+/* The rank with the last number writes the list of all. */
 static int roll_write(struct bench_rank *rank)
 {
 	size_t size = (size_t)rank->pass->size * sizeof(struct anchor), length;
@@ -176,7 +176,7 @@ static int roll_write(struct bench_rank *rank)
 		ret = values_take(raw->text, learnt(rank, 0), BROUGHT, rank->pass->size);
 	if (ret < 0)
 		return ret;
-	length = (size_t)sprintf(raw->text, "set %s-roll 0 0 %zu\r\n", rank->pass->job, size);
+	length = (size_t)sprintf(raw->text, "set %s-list 0 0 %zu\r\n", rank->pass->job, size);
 	memcpy(raw->text + length, learnt(rank, 0), size);
 	memcpy(raw->text + length + size, "\r\n", 2);
 	return raw_talk(rank, length + size + 2, 1);
@@ -188,7 +188,7 @@ static int roll_await(struct bench_rank *rank)
 	char key[64];
 	int ret;
 
-	snprintf(key, sizeof(key), "%s-roll", rank->pass->job);
+	snprintf(key, sizeof(key), "%s-list", rank->pass->job);
 	ret = raw_await(rank, key);
 	return ret < 0 ? ret : values_take(raw->text, learnt(rank, 0), (size_t)rank->pass->size *
 					   sizeof(struct anchor), 1);

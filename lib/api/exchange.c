@@ -116,7 +116,7 @@ static int barrier_run(struct hartebeest_context *hb, const char *name,
 	if (ret < 0)
 		return ret;
 	call->registry = hb->registry;
-	call->roll = &hb->roll;
+	call->membership = &hb->membership;
 	call->ranks = &hb->launch.participants;
 	call->rank = hb->launch.rank;
 	return beest_barrier_run(barrier, call);

@@ -147,7 +147,7 @@ static int context_discard(struct hartebeest_context *hb)
 		beest_store_leave(hb->registry);
 	}
 	beest_registry_close(hb->registry);
-	beest_roll_end(&hb->roll);
+	beest_membership_end(&hb->membership);
 	beest_client_end(&hb->client);
 	if (hb->device_open) {
 		beest_port_end(&hb->port);
@@ -235,7 +235,7 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *defau
 	hb->log.rank = -1;
 	hb->log.said = hb->said;
 	beest_pathcache_start(&hb->pathcache);
-	beest_roll_start(&hb->roll);
+	beest_membership_start(&hb->membership);
 	beest_client_start(&hb->client);
 	ret = beest_options_hint(&hb->options, read_settings(hb, defaults, arguments));
 	if (ret == 0)

@@ -47,7 +47,7 @@ struct hartebeest_context {
 	char servers_origin[BEEST_ORIGIN_SIZE];	/* for sentences of the registry */
 	/* Opened by the original's interface: never confirms, and publishes in haste. */
 	bool unconfirmed;
-	struct beest_roll roll;		/* of the barriers */
+	struct beest_membership membership;	/* of the barriers */
 	struct beest_client client;	/* requests for services */
 	struct beest_pathcache pathcache;	/* used where device.resolver is rdmacm */
 

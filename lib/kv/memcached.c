@@ -572,7 +572,7 @@ static struct beest_kv_value *value_place(struct beest_memcached *session,
 }
 
 /*
- * Takes a long value over in libmemcached's own memory, since copying the roll of a thousand
+ * Takes a long value over in libmemcached's own memory, since copying the view of a thousand
  * ranks would take as long as reading it.  An empty value has a byte, too: NULL means no memory,
  * and to the caller that the key is absent.
  */

@@ -10,15 +10,15 @@
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/fencecall.h"
 
-void beest_roll_start(struct beest_roll *roll)
+void beest_membership_start(struct beest_membership *membership)
 {
-	pthread_mutex_init(&roll->lock, NULL);
+	pthread_mutex_init(&membership->lock, NULL);
 }
 
-void beest_roll_end(struct beest_roll *roll)
+void beest_membership_end(struct beest_membership *membership)
 {
-	free(roll->known);
-	pthread_mutex_destroy(&roll->lock);
+	free(membership->members);
+	pthread_mutex_destroy(&membership->lock);
 }
 
 static void barrier_dispose(struct beest_node *node)
@@ -31,7 +31,7 @@ const struct beest_kind beest_barrier_kind = {
 };
 
 /* -ESTALE: two threads have met different processes of one rank at first. */
-static int roll_learn(struct beest_roll *roll, const struct beest_view *view)
+static int membership_learn(struct beest_membership *membership, const struct beest_view *view)
 {
 	struct beest_incarnation *met = calloc(view->count, sizeof(*met));
 	size_t i;
@@ -41,16 +41,16 @@ static int roll_learn(struct beest_roll *roll, const struct beest_view *view)
 		return beest_fail(ENOMEM, "no memory for %zu ranks", view->count);
 	for (i = 0; i < view->count; i++)
 		met[i] = beest_view_entry(view, i).incarnation;
-	pthread_mutex_lock(&roll->lock);
-	if (!roll->known) {
-		__atomic_store_n(&roll->known, met, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&membership->lock);
+	if (!membership->members) {
+		__atomic_store_n(&membership->members, met, __ATOMIC_RELEASE);
 		met = NULL;
 	}
 	for (i = 0; i < view->count && met && ret == 0; i++)
-		if (!beest_process_is_context(&roll->known[i], &met[i]))
+		if (!beest_process_is_context(&membership->members[i], &met[i]))
 			ret = beest_fail(ESTALE, "rank %d was started again after the run began",
 					 (int)beest_view_entry(view, i).rank);
-	pthread_mutex_unlock(&roll->lock);
+	pthread_mutex_unlock(&membership->lock);
 	free(met);
 
 	return ret;
@@ -87,13 +87,13 @@ int beest_barrier_run(struct beest_barrier *barrier, const struct beest_barrier_
 		/* What goes on may be the call that makes the first view. */
 		.pass = !call->value && (beest_fence_goes_on(fence) ? fence->pass != 0 :
 					 fence->view != NULL),
-		.known = __atomic_load_n(&call->roll->known, __ATOMIC_ACQUIRE),
+		.members = __atomic_load_n(&call->membership->members, __ATOMIC_ACQUIRE),
 		.limit = call->limit,
 	};
 	int ret = beest_fencecall_run(fence, &meet);
 
 	if (ret == 0 && !meet.pass)
-		ret = roll_learn(call->roll, fence->view);
+		ret = membership_learn(call->membership, fence->view);
 	if (ret == 0 && call->value)
 		ret = values_copy(call, fence->view);
 	if (ret == -ESTALE)

@@ -17,13 +17,13 @@
  * The process of each rank, as this context has met them first: it never meets others.  A process
  * that takes the place of another has not been where the others are by now.
  */
-struct beest_roll {
+struct beest_membership {
 	pthread_mutex_t lock;
-	struct beest_incarnation *known;	/* NULL: it has met none yet */
+	struct beest_incarnation *members;	/* NULL: it has met none yet */
 };
 
-void beest_roll_start(struct beest_roll *roll);
-void beest_roll_end(struct beest_roll *roll);
+void beest_membership_start(struct beest_membership *membership);
+void beest_membership_end(struct beest_membership *membership);
 
 /* By its name; gathers may have the same. */
 struct beest_barrier {
@@ -36,7 +36,7 @@ extern const struct beest_kind beest_barrier_kind;
 
 struct beest_barrier_call {
 	struct beest_registry *registry;
-	struct beest_roll *roll;
+	struct beest_membership *membership;
 	const struct beest_ids *ranks;
 	int rank;
 	/* Of a gather: @size bytes, and @all receives as many of each rank; NULL: a barrier. */

@@ -178,10 +178,10 @@ static bool expected(const struct beest_fence_look *look, size_t position,
 {
 	if (look->fence->pass)
 		*who = beest_view_entry(look->fence->view, position).incarnation;
-	else if (look->call->known)
-		*who = look->call->known[position];
+	else if (look->call->members)
+		*who = look->call->members[position];
 
-	return look->fence->pass || look->call->known;
+	return look->fence->pass || look->call->members;
 }
 
 /* Many queries are too large for a small stack; without memory, a later look asks. */

@@ -86,7 +86,7 @@ struct beest_fence_call {
 	size_t size;
 	size_t hidden;			/* so many bytes at its end are only for the leader */
 	/* Only these incarnations, one for each rank, may take part; NULL: any. */
-	const struct beest_incarnation *known;
+	const struct beest_incarnation *members;
 	void (*looked)(void *data);	/* after each look; may be NULL */
 	/* The leader, before it proposes a view: a negative errno ends the fence.  May be NULL. */
 	int (*offer)(void *data, const struct beest_view *view);

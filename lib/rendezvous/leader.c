@@ -362,8 +362,8 @@ static int call_see(struct beest_fence_look *look, size_t i, const struct beest_
 	if (body->pass || !beest_process_is_context(&body->follows, self(look)) ||
 	    (body->view && body->view == fence->committed))
 		return 0;
-	if (look->call->known &&
-	    !beest_process_is_context(&look->call->known[i], &record->incarnation)) {
+	if (look->call->members &&
+	    !beest_process_is_context(&look->call->members[i], &record->incarnation)) {
 		member_refuse(look, beest_fence_stale(look, i, &record->incarnation), record,
 			      body->call);
 		return 0;

@@ -196,8 +196,8 @@ static bool is_over(const struct beest_fence_look *look)
  */
 static bool is_leftover(const struct beest_fence_look *look)
 {
-	return look->there && look->call->known && !look->fence->view &&
-	       !beest_process_is_context(&look->leader, &look->call->known[0]);
+	return look->there && look->call->members && !look->fence->view &&
+	       !beest_process_is_context(&look->leader, &look->call->members[0]);
 }
 
 /* It waits for the leader, which reads the records of all others. */
@@ -422,7 +422,7 @@ static void author_note(struct beest_fence_look *look)
 	const struct beest_fence *fence = look->fence;
 	const struct beest_view *view = fence->pass ? fence->view : fence->next;
 	struct beest_wait_get *get = &look->wait.gets[GET_LEADER];
-	const struct beest_incarnation *leader = look->call->known;
+	const struct beest_incarnation *leader = look->call->members;
 
 	if (view && (fence->pass || view->taken))
 		leader = &view->leader;

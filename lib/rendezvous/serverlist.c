@@ -95,7 +95,7 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 }
 
 /* The record that was found, from the view of this rank. */
-struct meeting {
+struct comparison {
 	bool found;			/* a presence, even if it cannot be opened */
 	uint8_t differs, said;		/* author from own settings; author from @other */
 	char who[BEEST_REASON_MAX];
@@ -106,25 +106,25 @@ struct meeting {
  * If the secret differs, the author's name is mostly sealed.  If it is not sealed, it may
  * be forged.
  */
-static void stranger_meet(const struct beest_registry *registry,
-			  const struct beest_kv_value *value, struct meeting *meeting)
+static void foreign_compare(const struct beest_registry *registry,
+			    const struct beest_kv_value *value, struct comparison *comparison)
 {
 	const char *key = registry->serverlist_key;
 	struct beest_rank_body body;
 	struct beest_record record;
 
-	meeting->found = true;
-	meeting->differs = registry->seal ? SECRET : OTHER_HAS_ONE;
+	comparison->found = true;
+	comparison->differs = registry->seal ? SECRET : OTHER_HAS_ONE;
 	if (beest_presence_read(NULL, value, key, &record, &body) == 0) {
-		meeting->differs = OTHER_HAS_NONE;
-		author_say(record.rank, &body, meeting->who);
+		comparison->differs = OTHER_HAS_NONE;
+		author_say(record.rank, &body, comparison->who);
 	} else {
-		strcpy(meeting->who, "a process whose name is sealed");
+		strcpy(comparison->who, "a process whose name is sealed");
 	}
 }
 
-static void serverlist_meet(struct beest_registry *registry, const struct beest_kv_value *value,
-			    struct meeting *meeting)
+static void serverlist_compare(struct beest_registry *registry, const struct beest_kv_value *value,
+			       struct comparison *comparison)
 {
 	const struct beest_registry_presence *own = &registry->presence;
 	const char *key = registry->serverlist_key;
@@ -132,18 +132,18 @@ static void serverlist_meet(struct beest_registry *registry, const struct beest_
 	struct beest_record record;
 	int ret = beest_presence_read(registry->seal, value, key, &record, &body);
 
-	memset(meeting, 0, sizeof(*meeting));
-	meeting->found = ret == 0;
+	memset(comparison, 0, sizeof(*comparison));
+	comparison->found = ret == 0;
 	if (ret == -ENOKEY || ret == -EKEYREJECTED)
-		stranger_meet(registry, value, meeting);
+		foreign_compare(registry, value, comparison);
 	if (ret < 0 || beest_process_is_context(&record.incarnation, &own->incarnation))
 		return;
 
-	meeting->differs = difference_find(&own->self, &body);
+	comparison->differs = difference_find(&own->self, &body);
 	if (record.flags < BEEST_COUNT(differences))
-		meeting->said = record.flags;
-	author_say(record.rank, &body, meeting->who);
-	beest_text_copy(meeting->other, sizeof(meeting->other), body.reason);
+		comparison->said = record.flags;
+	author_say(record.rank, &body, comparison->who);
+	beest_text_copy(comparison->other, sizeof(comparison->other), body.reason);
 }
 
 /*
@@ -159,32 +159,33 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	bool was_listed = __atomic_load_n(listed, __ATOMIC_RELAXED);
 	char self[BEEST_REASON_MAX];
 	const struct difference *difference;
-	struct meeting meeting;
+	struct comparison comparison;
 	bool between;			/* a difference between two other ranks */
 
 	if (!beest_registry_is_announced(registry))
 		return 0;
-	serverlist_meet(registry, value, &meeting);
-	if (!was_listed || !meeting.found)
+	serverlist_compare(registry, value, &comparison);
+	if (!was_listed || !comparison.found)
 		serverlist_put(registry, server, NOTHING, "");
-	between = meeting.said && !meeting.differs;
-	difference = &differences[between ? meeting.said : meeting.differs];
+	between = comparison.said && !comparison.differs;
+	difference = &differences[between ? comparison.said : comparison.differs];
 	if (!difference->what)
 		return 0;
 	if (!was_listed) {
-		beest_registry_suspect(registry, between ? meeting.other : meeting.who,
+		beest_registry_suspect(registry, between ? comparison.other : comparison.who,
 				       difference->what);
 		return 0;
 	}
 
-	if (!meeting.said)
-		serverlist_put(registry, server, meeting.differs, meeting.who);
+	if (!comparison.said)
+		serverlist_put(registry, server, comparison.differs, comparison.who);
 	__atomic_store_n(listed, false, __ATOMIC_RELAXED);
 	author_say(registry->presence.rank, &registry->presence.self, self);
 
 	return beest_fail(EPROTO,
 			  "%s and %s, which both use server %s, have different settings: %s; %s",
-			  between ? meeting.who : self, between ? meeting.other : meeting.who,
+			  between ? comparison.who : self,
+			  between ? comparison.other : comparison.who,
 			  beest_kv_text(registry->kv, server),
 			  difference->both ? difference->both : difference->what,
 			  difference->remedy);

@@ -56,7 +56,7 @@
 #define WATCHED_FIXED 3
 
 /* Keys that a look reads as long as this process has met nobody: starts, presence. */
-#define MEETING_MOST 2
+#define IDENTITY_MOST 2
 
 struct waiting {
 	struct beest_registry *registry;
@@ -69,14 +69,14 @@ struct waiting {
 	int64_t tell_at;
 	struct beest_look_want *wants;
 	size_t *get_of;			/* the index of the get that each want is for */
-	size_t asked;			/* wants for gets; those for a meeting follow, then the
+	size_t asked;			/* wants for gets; those of this rank follow, then the
 					   watched ones */
 	size_t watched_end;		/* servers that must store own records follow */
 	size_t count;
 	int64_t until;			/* when the look under way, or the last one, must end */
 	uint64_t bytes;			/* that the registry had read and written before */
 	size_t first;			/* the get at which asking begins */
-	size_t turn;			/* the get at which rechecking goes on */
+	size_t cursor;			/* the get at which rechecking goes on */
 	bool watching, watched_before;
 	bool meets, identifies;		/* reads the starts of this rank, its presence */
 	bool is_there;			/* its own presence was, before the request */
@@ -144,7 +144,7 @@ static int waiting_start(struct waiting *w)
 {
 	struct beest_wait *wait = w->wait;
 	size_t i, most = BEEST_MAX(wait->count, wait->most);
-	size_t room = most + MEETING_MOST + WATCHED_FIXED + w->registry->server_count +
+	size_t room = most + IDENTITY_MOST + WATCHED_FIXED + w->registry->server_count +
 		      wait->own_count;
 	struct beest_wait_get *get;
 
@@ -183,7 +183,7 @@ static void want_add(struct waiting *w, const char *key, size_t server)
 	w->wants[w->count++] = (struct beest_look_want){ .key = key, .server = server };
 }
 
-static void gather_get(struct waiting *w, size_t i)
+static void want_get(struct waiting *w, size_t i)
 {
 	w->get_of[w->count] = i;
 	want_add(w, w->wait->gets[i].key, w->wait->gets[i].server);
@@ -193,18 +193,18 @@ static void gather_get(struct waiting *w, size_t i)
  * A confirmation may be outdated a moment later, so a few are read again in each look until all
  * have arrived.
  */
-static void gather_again(struct waiting *w)
+static void want_again(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
-	size_t i, step, taken = 0, begin = w->turn;
+	size_t i, step, taken = 0, begin = w->cursor;
 
 	for (step = 0; step < wait->count && taken < RECHECK_MAX; step++) {
 		i = (begin + step) % wait->count;
 		if (!wait->gets[i].recheck || !wait->gets[i].got || wait->gets[i].given_up)
 			continue;
-		gather_get(w, i);
+		want_get(w, i);
 		taken++;
-		w->turn = i + 1;
+		w->cursor = i + 1;
 	}
 }
 
@@ -230,7 +230,7 @@ static void waits_tell(struct waiting *w)
  * A rank that only waits has stored nothing yet.  Without its presence, others could not detect
  * a different list of servers or a duplicate rank.
  */
-static void gather_watched(struct waiting *w)
+static void want_watched(struct waiting *w)
 {
 	struct beest_registry *registry = w->registry;
 	size_t i;
@@ -252,7 +252,7 @@ static void gather_watched(struct waiting *w)
  * In the request that may bring what is waited for: it counts only if no other process has this
  * rank.  Whoever only stores records meets nobody, but replaces what an earlier process left.
  */
-static void gather_meeting(struct waiting *w)
+static void want_identity(struct waiting *w)
 {
 	struct beest_registry_presence *presence = &w->registry->presence;
 
@@ -285,7 +285,7 @@ static bool may_ask(const struct waiting *w, size_t server, size_t most)
 }
 
 /* A server that has failed is asked for fewer keys, and for the others in the next look. */
-static void gather_missing(struct waiting *w)
+static void want_missing(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
 	size_t step, i, begin = w->first, next = SIZE_MAX, server = SIZE_MAX, most = 0;
@@ -299,30 +299,30 @@ static void gather_missing(struct waiting *w)
 			most = beest_look_keys(w->registry, server);
 		}
 		if (may_ask(w, server, most))
-			gather_get(w, i);
+			want_get(w, i);
 		else
 			next = BEEST_MIN(next, step);
 	}
 	w->first = next == SIZE_MAX ? 0 : (begin + next) % wait->count;
 }
 
-static void gather(struct waiting *w)
+static void wants_fill(struct waiting *w)
 {
 	const struct beest_wait *wait = w->wait;
 	size_t i, pending;
 
 	w->count = 0;
-	gather_missing(w);
+	want_missing(w);
 	pending = w->count;
 	if (pending)
-		gather_again(w);
+		want_again(w);
 	w->asked = w->count;
 	/* A wait for nothing but own records, stored by another thread, has no reason to hurry. */
 	w->backoff.keys = w->count ? w->count : SIZE_MAX;
-	gather_meeting(w);
+	want_identity(w);
 	w->watching = watch_is_due(w);
 	if (w->watching)
-		gather_watched(w);
+		want_watched(w);
 	w->watched_end = w->count;
 	for (i = 0; i < wait->own_count; i++)
 		if (!own_is_stored(w, i))
@@ -837,7 +837,7 @@ static int wait_look(struct waiting *w)
 	int ret;
 
 	w->last = beest_limit_is_short(w->limit);
-	gather(w);
+	wants_fill(w);
 	look.deadline = w->until = look_until(w);
 	look.wants = w->wants;
 	look.count = w->count;

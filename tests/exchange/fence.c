@@ -67,7 +67,7 @@ struct row {
 static const struct row rows[] = {
 	{ "a value is never that of another round", { NULL }, .size = 4, .call = 'g',
 	  .rounds = 100, .free = true, .items = 3, .more = 2 },
-	{ "roll calls that fail leave no more behind", TAKES("2k", "1024"), .size = 4,
+	{ "calls that fail leave no more behind", TAKES("2k", "1024"), .size = 4,
 	  .call = 'b', .missing = 1, .rounds = 8, .items = 3, .more = 2 },
 	{ "gathers that fail", TAKES("2k", "1024"), .size = 4, .call = 'g', .missing = 1,
 	  .rounds = 8, .items = 3, .more = 2 },

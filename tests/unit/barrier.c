@@ -33,7 +33,7 @@ struct value {
 
 struct rank {
 	struct beest_registry *registry;
-	struct beest_roll roll;
+	struct beest_membership membership;
 	struct beest_barrier *barrier[BARRIERS];	/* by the last letter of the name */
 	int rank, size, run;
 	const char *names;		/* of the passes, for example "aab"; in capitals: gathers */
@@ -129,7 +129,7 @@ static struct rank *rank_make(int slot, int number, int size, const char *names)
 	rank->bytes = sizeof(struct value);
 	rank->registry->interrupt = rank_interrupt;
 	rank->registry->data = rank;
-	beest_roll_start(&rank->roll);
+	beest_membership_start(&rank->membership);
 	for (i = 0; i < BARRIERS; i++) {
 		rank->barrier[i] = beest_table_new(&beest_barrier_kind);
 		assert_non_null(rank->barrier[i]);
@@ -151,13 +151,13 @@ static void rank_free(struct rank *rank, bool killed)
 		beest_barrier_kind.dispose(&rank->barrier[i]->node);
 		free(rank->barrier[i]);
 	}
-	beest_roll_end(&rank->roll);
+	beest_membership_end(&rank->membership);
 }
 
 static int rank_call(struct rank *rank, char name, const void *value, void *all)
 {
 	const struct beest_barrier_call call = {
-		.registry = rank->registry, .roll = &rank->roll,
+		.registry = rank->registry, .membership = &rank->membership,
 		.ranks = registry_ranks(rank->size), .rank = rank->rank,
 		.value = name < 'a' ? value : NULL, .size = name < 'a' ? rank->bytes : 0,
 		.all = all,

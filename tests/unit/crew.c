@@ -115,7 +115,7 @@ static void hours_pass_at_once(void **state)
 	assert_true(crew_now() >= before + 3600 * BEEST_SECOND);
 }
 
-/* -------------------------------------------------- a roll call of a thousand --- */
+/* -------------------------------------------------- a fence of a thousand --- */
 
 struct rank {
 	int number;

@@ -62,7 +62,7 @@
 #define STEPS 12
 #define EVENTS 12
 #define MESHES 2
-#define MEETINGS 200
+#define PASSINGS 200
 #define MEETS 4				/* in a row, in a mesh that is not repaired */
 #define TRIES 8				/* after failures, when ranks die */
 #define MESSAGES 3			/* of a rank in a step */
@@ -1165,9 +1165,9 @@ static void twins_judge(struct rank *rank)
 {
 	const struct rank *twin = twin_of(rank);
 	const enum op op = plan.steps[here()->step].op;
-	bool calls_roll = op == MESH || op == GATHER || (op == BARRIER && !rank->has_met);
+	bool is_call = op == MESH || op == GATHER || (op == BARRIER && !rank->has_met);
 
-	if (plan.twins && (calls_roll || !rank->has_met) && twin->kv && twin->begun &&
+	if (plan.twins && (is_call || !rank->has_met) && twin->kv && twin->begun &&
 	    twin->begun < rank->latest && !twin->failed &&
 	    crew_now() - twin->heard_at < SILENCE)
 		broken(rank, "it has met others beside another process of its rank");
@@ -1304,7 +1304,7 @@ static bool is_history(const char *sentence, const char *at)
 }
 
 /*
- * A rank that is named must be missing.  A thread that waits for another thread's roll call leaves
+ * A rank that is named must be missing.  A thread that waits for another thread's fence leaves
  * the naming to it.
  */
 static void culprit_is_named(const struct rank *rank, const char *sentence)
@@ -1419,7 +1419,7 @@ static int run_barrier(struct rank *rank, const struct step *step)
 	if (ret == 0)
 		all_have_entered(rank);
 	if (ret == 0 && plan.twins)
-		twins_note(rank, (const uint8_t *)party[slot_of(rank)].hb->roll.known,
+		twins_note(rank, (const uint8_t *)party[slot_of(rank)].hb->membership.members,
 			   BEEST_INCARNATION_SIZE);
 	return ret;
 }
@@ -1509,35 +1509,35 @@ static int run_work(struct rank *rank, const struct step *step)
 	return 0;
 }
 
-/* One pass of a mesh, and the ranks of its roll that have come. */
-static struct meeting {
+/* One pass of a mesh, and the ranks of its view that have come. */
+static struct passing {
 	uint64_t digest, pass;
 	bool came[RANKS];
-} meetings[MEETINGS];
+} passings[PASSINGS];
 
-static struct meeting *meeting_of(const struct hartebeest_mesh *mesh)
+static struct passing *passing_of(const struct hartebeest_mesh *mesh)
 {
-	struct meeting *meeting = meetings;
+	struct passing *passing = passings;
 
-	while (meeting->digest && (meeting->digest != mesh->fence->view->id ||
-				   meeting->pass != mesh->passes))
-		meeting++;
-	if (meeting == meetings + MEETINGS - 1)
+	while (passing->digest && (passing->digest != mesh->fence->view->id ||
+				   passing->pass != mesh->passes))
+		passing++;
+	if (passing == passings + PASSINGS - 1)
 		abort();
-	meeting->digest = mesh->fence->view->id;
-	meeting->pass = mesh->passes;
-	return meeting;
+	passing->digest = mesh->fence->view->id;
+	passing->pass = mesh->passes;
+	return passing;
 }
 
-static int meeting_hold(struct rank *rank, struct hartebeest_mesh *mesh)
+static int passing_hold(struct rank *rank, struct hartebeest_mesh *mesh)
 {
-	struct meeting *meeting = meeting_of(mesh);
+	struct passing *passing = passing_of(mesh);
 	int ret, i;
 
-	meeting->came[number_of(rank)] = true;
+	passing->came[number_of(rank)] = true;
 	ret = hartebeest_mesh_barrier(mesh, deadline());
 	for (i = 0; i < plan.size && ret == 0; i++)
-		if (!meeting->came[i])
+		if (!passing->came[i])
 			broken(rank, "it passed before rank %d had come", i);
 	return ret;
 }
@@ -1556,7 +1556,7 @@ static int run_together(struct rank *rank, const struct step *step)
 		turn++;
 		crew_pass(noise_of(rank, turn % 4 ? 10 * BEEST_MS : BEEST_SECOND, -turn));
 		if (*mesh && !repairs) {
-			ret = meeting_hold(rank, *mesh);
+			ret = passing_hold(rank, *mesh);
 			met = ret < 0 ? 0 : met + 1;
 		} else {
 			if (rank->cards[here()->step])
