@@ -428,7 +428,7 @@ static bool post_request(struct ibv_qp *qp, void *local, void *remote, size_t le
 	ret = check_request(qp, length, opcode);
 	if (ret < 0)
 		return !beest_default_failed(ret);
-	if (beest_replaced_is_doubted())
+	if (beest_replaced_is_suspected())
 		exchange_context();
 
 	wr.wr_id = wr_id;
@@ -504,7 +504,7 @@ static bool poll_one(struct ibv_cq *cq)
 		return true;
 
 	hartebeest_completion_text(hartebeest_default_context(), &wc, text, sizeof(text));
-	beest_replaced_doubt();
+	beest_replaced_suspect();
 	return !beest_default_failed(beest_fail(EIO, "%s", text));
 }
 

@@ -52,7 +52,7 @@ static struct following *newest_following;	/* only grows */
 static struct following *unchecked;		/* next check begins here; NULL: with the newest */
 static int64_t next_check;			/* not before, by hartebeest_clock() */
 static bool is_checking;			/* a thread is doing so now */
-static bool in_doubt;
+static bool is_suspected;
 
 static struct following *all_following(void)
 {
@@ -129,29 +129,29 @@ static void follow_all(void)
 	next_check = end + BEEST_MAX(pause, NOTICE_PAUSE);
 }
 
-/* One thread checks at a time.  A doubt noted meanwhile stays for the next check. */
+/* One thread checks at a time.  A suspicion noted meanwhile stays for the next check. */
 void beest_replaced_check(void)
 {
-	bool doubt;
+	bool suspicion;
 
 	if (!all_following() || !beest_default_is_own() ||
 	    __atomic_exchange_n(&is_checking, true, __ATOMIC_ACQUIRE))
 		return;
 
-	doubt = __atomic_exchange_n(&in_doubt, false, __ATOMIC_RELAXED);
-	if (doubt || hartebeest_clock() > next_check)
+	suspicion = __atomic_exchange_n(&is_suspected, false, __ATOMIC_RELAXED);
+	if (suspicion || hartebeest_clock() > next_check)
 		follow_all();
 	__atomic_store_n(&is_checking, false, __ATOMIC_RELEASE);
 }
 
-void beest_replaced_doubt(void)
+void beest_replaced_suspect(void)
 {
-	__atomic_store_n(&in_doubt, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&is_suspected, true, __ATOMIC_RELAXED);
 }
 
-bool beest_replaced_is_doubted(void)
+bool beest_replaced_is_suspected(void)
 {
-	return __atomic_load_n(&in_doubt, __ATOMIC_RELAXED);
+	return __atomic_load_n(&is_suspected, __ATOMIC_RELAXED);
 }
 
 static struct following *find_following(const char *name, const char *key)

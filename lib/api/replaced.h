@@ -24,8 +24,8 @@ bool beest_replaced_again(const char *name, const char *key);
 void beest_replaced_check(void);
 
 /* Notes that a transfer failed, so a peer may be gone. */
-void beest_replaced_doubt(void);
-bool beest_replaced_is_doubted(void);
+void beest_replaced_suspect(void);
+bool beest_replaced_is_suspected(void);
 
 /* -ECONNRESET: a peer was replaced since @since, and its requests that complete to @cq are lost. */
 int beest_replaced_polled(const struct ibv_cq *cq, int64_t since);

@@ -296,7 +296,7 @@ static int fence_begin(struct beest_fence_look *look)
 		fence->own = 0;
 	fence->trouble.error = 0;
 	fence->culprit_call = 0;
-	fence->doubted = 0;
+	fence->suspected = 0;
 	if (leads)
 		fence->looked = 0;
 	next_settle(look);

@@ -59,7 +59,7 @@ struct beest_fence {
 
 	/* Of all but the leader. */
 	struct beest_incarnation follows;
-	uint64_t doubted;		/* digest of a failure that is not believed yet */
+	uint64_t suspected;		/* digest of a failure that is not believed yet */
 
 	/* Of the leader. */
 	struct beest_fence_rank *ranks;

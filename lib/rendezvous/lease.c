@@ -60,7 +60,7 @@ struct lease {
 	bool contested;		/* ... or once was */
 	bool refused;		/* this version is too large for the server: never sent again */
 	bool occupied;		/* add-only, but there is another value, or an earlier attempt's */
-	bool doubted;		/* add-only, and put again as it was: it may be refused */
+	bool repeated;		/* add-only, and put again as it was: it may be refused */
 	bool checked;		/* DOOMED: was read, and is ours ... */
 	bool gone;		/* ... or absent: a tombstone is added, not set */
 	bool listed;		/* the list that it joins was there, as far as is known */
@@ -310,8 +310,8 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 		lease = lease_add(leases, wanted->server, copy, DIRTY);
 	if (!lease)
 		return copy;
-	lease->doubted = wanted->add_only && former && former->add_only &&
-			 lease->digest == wanted->digest;
+	lease->repeated = wanted->add_only && former && former->add_only &&
+			  lease->digest == wanted->digest;
 	lease->copy = copy;
 	lease_set_serial(leases, lease, wanted->serial);
 	lease->digest = wanted->digest;
@@ -644,7 +644,7 @@ static bool lease_is_unseen(const struct lease *lease)
 
 	return lease->state == DOOMED ? !lease->checked || lease->sent :
 	       lease->state != CLEAN && !lease->copy->row->taken &&
-	       (lease->copy->row->read_back || lease->sent || lease->doubted);
+	       (lease->copy->row->read_back || lease->sent || lease->repeated);
 }
 
 /* All four arrays are one block.  A lease has at most two writes. */

@@ -118,7 +118,7 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	pthread_mutex_lock(&registry->lock);
 	ret = own->failure;
 	if (ret == -EHOSTDOWN && own->answered_by > since && !own->stuck &&
-	    beest_clock_now() - own->answered < beest_pace_doubt(&own->pace, registry->size))
+	    beest_clock_now() - own->answered < beest_pace_suspect(&own->pace, registry->size))
 		ret = 0;
 	if (ret == 0)
 		ret = own->failed_by > since;

@@ -278,8 +278,8 @@ static bool is_believed(const struct beest_fence_look *look, uint64_t digest)
 {
 	struct beest_fence *fence = look->fence;
 
-	if (fence->doubted != digest) {
-		fence->doubted = digest;
+	if (fence->suspected != digest) {
+		fence->suspected = digest;
 		fence->since = beest_clock_now();
 	}
 

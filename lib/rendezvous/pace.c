@@ -32,7 +32,7 @@
 #define PATIENCE_TIMES 4
 
 /* The last look of a call is short, and may meet a moment in which nothing is answered. */
-#define DOUBT_LEAST (500 * BEEST_MS)
+#define SUSPECT_LEAST (500 * BEEST_MS)
 
 /*
  * A program that polls has other things to do.  Where all its looks are too short, none ever shows
@@ -100,9 +100,9 @@ int64_t beest_pace_closing(const struct beest_pace *pace)
 	return BEEST_MAX(PATIENCE_LEAST, PATIENCE_TIMES * pace->longest);
 }
 
-int64_t beest_pace_doubt(const struct beest_pace *pace, int ranks)
+int64_t beest_pace_suspect(const struct beest_pace *pace, int ranks)
 {
-	return pace->longest ? BEEST_MAX(DOUBT_LEAST, PATIENCE_TIMES * pace->longest) :
+	return pace->longest ? BEEST_MAX(SUSPECT_LEAST, PATIENCE_TIMES * pace->longest) :
 	       beest_pace_patience(pace, ranks);
 }
 

@@ -40,7 +40,7 @@ void beest_pace_answered(struct beest_pace *pace, int64_t took);
 void beest_pace_failed(struct beest_pace *pace, size_t keys);
 
 /* How long the server may have been silent and still be only slow, by what is known of it. */
-int64_t beest_pace_doubt(const struct beest_pace *pace, int ranks);
+int64_t beest_pace_suspect(const struct beest_pace *pace, int ranks);
 
 /* How long a connection may be silent before it counts as dead, in a job of so many ranks. */
 int64_t beest_pace_patience(const struct beest_pace *pace, int ranks);

@@ -15,7 +15,7 @@
 #include "lib/rendezvous/presence.h"
 
 /* A process that waits, and has met nobody, looks at its presence more often than this. */
-#define DOUBT_TIME (1500 * BEEST_MS)
+#define SUSPECT_TIME (1500 * BEEST_MS)
 
 /* The time that a look may take when only a sentence needs it. */
 #define TEXT_TIME (250 * BEEST_MS)
@@ -125,13 +125,13 @@ static void presence_take(struct beest_registry *registry)
 	beest_registry_present(registry);
 }
 
-static void doubt(struct beest_registry *registry, const struct beest_incarnation *other)
+static void process_suspect(struct beest_registry *registry, const struct beest_incarnation *other)
 {
 	struct beest_registry_presence *presence = &registry->presence;
 
 	pthread_mutex_lock(&registry->lock);
-	presence->doubted = *other;
-	presence->doubt_until = beest_clock_deadline(DOUBT_TIME);
+	presence->suspected = *other;
+	presence->suspected_until = beest_clock_deadline(SUSPECT_TIME);
 	pthread_mutex_unlock(&registry->lock);
 }
 
@@ -202,7 +202,7 @@ static int presence_contest(struct beest_registry *registry, const struct beest_
 	if (!owned) {
 		beest_registry_suspect(registry, beest_presence_text(presence->rank, body, who),
 				       "the rank of this process, and may be alive");
-		doubt(registry, other);
+		process_suspect(registry, other);
 		presence_take(registry);
 	}
 
@@ -284,17 +284,17 @@ bool beest_presence_is_unseen(struct beest_registry *registry)
 	return unseen;
 }
 
-bool beest_presence_is_doubtful(struct beest_registry *registry)
+bool beest_presence_is_suspect(struct beest_registry *registry)
 {
 	const struct beest_registry_presence *presence = &registry->presence;
-	bool doubtful;
+	bool suspect;
 
 	pthread_mutex_lock(&registry->lock);
-	doubtful = !presence->owned || presence->doubt_until ||
-		   beest_clock_now() - presence->seen_at > BEEST_STARTS_RECENT;
+	suspect = !presence->owned || presence->suspected_until ||
+		  beest_clock_now() - presence->seen_at > BEEST_STARTS_RECENT;
 	pthread_mutex_unlock(&registry->lock);
 
-	return doubtful;
+	return suspect;
 }
 
 /* The last start after the settled one that is of another process; NULL: there is none. */
@@ -320,20 +320,20 @@ static const struct beest_incarnation *start_find(const struct beest_registry_pr
 static bool starts_judge(struct beest_registry_presence *presence,
 			 const struct beest_incarnation *other)
 {
-	bool is_over = presence->doubt_until && beest_clock_now() >= presence->doubt_until;
+	bool is_over = presence->suspected_until && beest_clock_now() >= presence->suspected_until;
 
-	if (other && (!is_over || !beest_process_is_context(other, &presence->doubted))) {
-		if (!beest_process_is_context(other, &presence->doubted))
-			presence->doubt_until = beest_clock_deadline(DOUBT_TIME);
-		presence->doubted = *other;
+	if (other && (!is_over || !beest_process_is_context(other, &presence->suspected))) {
+		if (!beest_process_is_context(other, &presence->suspected))
+			presence->suspected_until = beest_clock_deadline(SUSPECT_TIME);
+		presence->suspected = *other;
 		return false;
 	}
 	if (other)
 		presence->settled = *other;
 	if (is_over)
-		presence->doubt_until = 0;
+		presence->suspected_until = 0;
 
-	return !presence->doubt_until;
+	return !presence->suspected_until;
 }
 
 bool beest_presence_is_alone(struct beest_registry *registry, const struct beest_kv_value *starts)

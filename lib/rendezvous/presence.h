@@ -33,7 +33,7 @@ void beest_presence_has_met(struct beest_registry *registry);
 bool beest_presence_is_unseen(struct beest_registry *registry);
 
 /* Does this process also have to read its presence, to know whether it is the only one? */
-bool beest_presence_is_doubtful(struct beest_registry *registry);
+bool beest_presence_is_suspect(struct beest_registry *registry);
 
 /*
  * Did another process have this rank before without leaving?  Then this is not the first run of

@@ -69,9 +69,9 @@ struct beest_registry_presence {
 	int64_t ttl;			/* as put last, in seconds; 0: of the option exchange.ttl */
 	bool owned;			/* this rank's is there, or replaces another */
 	int64_t seen_at;		/* when it was last read */
-	struct beest_incarnation settled;	/* the last start that needs no more doubt */
-	struct beest_incarnation doubted;	/* the last one that does, ... */
-	int64_t doubt_until;		/* ... until then */
+	struct beest_incarnation settled;	/* the last start that is suspect no longer */
+	struct beest_incarnation suspected;	/* the last one that is, ... */
+	int64_t suspected_until;	/* ... until then */
 };
 
 /* Room for "rank 3 on cn08, pid 17, mlx5_0:1, which has left". */

@@ -80,7 +80,7 @@ struct waiting {
 	bool watching, watched_before;
 	bool meets, identifies;		/* reads the starts of this rank, its presence */
 	bool is_there;			/* its own presence was, before the request */
-	bool doubts;			/* another process may have this rank: nothing counts */
+	bool suspects;			/* another process may have this rank: nothing counts */
 	bool follows;			/* a former process had this rank, as this look has shown */
 	bool progress;
 	bool grows;			/* a list has changed, which is progress of others */
@@ -257,7 +257,7 @@ static void want_identity(struct waiting *w)
 	struct beest_registry_presence *presence = &w->registry->presence;
 
 	w->meets = w->wait->count && (w->wait->meets || beest_presence_is_new(w->registry));
-	w->identifies = w->meets ? beest_presence_is_doubtful(w->registry) :
+	w->identifies = w->meets ? beest_presence_is_suspect(w->registry) :
 			w->wait->own_count && beest_presence_is_unseen(w->registry);
 	w->is_there = beest_presence_is_there(w->registry);
 	if (w->meets || w->identifies)
@@ -719,13 +719,13 @@ static int meeting_judge(struct waiting *w)
 	const struct beest_look_want *want = w->wants + w->asked;
 	int ret = 0;
 
-	w->doubts = false;
+	w->suspects = false;
 	if ((!w->meets && !w->identifies) || want->failed)
 		return 0;
 	if (w->identifies)
 		ret = beest_presence_judge(w->registry, &want++->value, w->is_there);
 	if (ret == 0 && w->meets)
-		w->doubts = !beest_presence_is_alone(w->registry, &want->value);
+		w->suspects = !beest_presence_is_alone(w->registry, &want->value);
 
 	return ret;
 }
@@ -745,7 +745,7 @@ static int meeting_end(struct waiting *w)
 }
 
 /* Nothing that was read counts. */
-static void doubts_note(struct waiting *w)
+static void suspects_note(struct waiting *w)
 {
 	size_t i;
 
@@ -760,15 +760,15 @@ static int wait_judge_all(struct waiting *w)
 	struct beest_wait *wait = w->wait;
 	int ret = 0;
 
-	if (w->doubts)
-		doubts_note(w);
+	if (w->suspects)
+		suspects_note(w);
 	else
 		ret = judge_gets(w);
-	if (ret == 0 && w->watching && (w->doubts || !all_there(w)))
+	if (ret == 0 && w->watching && (w->suspects || !all_there(w)))
 		ret = judge_watched(w);
-	if (ret == 0 && !w->doubts && wait->each)
+	if (ret == 0 && !w->suspects && wait->each)
 		ret = wait->each(wait->data);
-	if (ret != 0 || w->doubts || !all_there(w))
+	if (ret != 0 || w->suspects || !all_there(w))
 		return ret;
 
 	return !(wait->each && !wait->count && !wait->own_count);

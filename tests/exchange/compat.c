@@ -1982,7 +1982,7 @@ static void outlive_in_silence(void)
 	EXPECT(!is_gone("qp", "qp-1"));
 	/* A server that is busy may not answer in the time of such a look. */
 	for (i = 0; i < 2 || strstr(hartebeest_error(), "no answer"); i++) {
-		beest_replaced_doubt();		/* so that the next call looks */
+		beest_replaced_suspect();	/* so that the next call looks */
 		EXPECT(told_by_the_next_look() == 0);
 	}
 	SAYS("queue pair 'pd/qp': its peer 'qp-1' has left");
@@ -2018,11 +2018,11 @@ static void outlive_a_failure(void)
 	connect_to(1);
 	EXPECT(hartebeest_memc_push_general("up"));
 	while (!lines_with("has failed: enough")) {
-		beest_replaced_doubt();
+		beest_replaced_suspect();
 		told_by_the_next_look();
 	}
 	for (i = 0; i < 10; i++) {
-		beest_replaced_doubt();
+		beest_replaced_suspect();
 		told_by_the_next_look();
 	}
 	EXPECT(lines_with("has failed: enough") == 1);

@@ -129,11 +129,11 @@ static void slow_or_silent(void **state)
 	struct beest_pace pace = { 0 };
 
 	(void)state;
-	assert_int_equal(beest_pace_doubt(&pace, 100), 4 * S);
+	assert_int_equal(beest_pace_suspect(&pace, 100), 4 * S);
 	beest_pace_answered(&pace, 0);
-	assert_int_equal(beest_pace_doubt(&pace, 100), 500 * MS);
+	assert_int_equal(beest_pace_suspect(&pace, 100), 500 * MS);
 	beest_pace_answered(&pace, 2 * S);
-	assert_int_equal(beest_pace_doubt(&pace, 100), 8 * S);
+	assert_int_equal(beest_pace_suspect(&pace, 100), 8 * S);
 }
 
 /* One that polls gives a slow server its time, once that is known, and a silent one a chance. */

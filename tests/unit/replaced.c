@@ -79,7 +79,7 @@ static void checks_leave_time(void **state)
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		span = rows[i].span;
 		beest_replaced_add("slow", "peer", &qp);
-		beest_replaced_doubt();
+		beest_replaced_suspect();
 		beest_replaced_check();
 		beest_replaced_add("slow", "peer", &qp);
 		assert_false(checks_after(rows[i].pause));
@@ -89,18 +89,18 @@ static void checks_leave_time(void **state)
 }
 
 /* A transfer of another thread fails, and that thread also checks. */
-static void doubt_within(void *data, int level, const char *text)
+static void suspect_within(void *data, int level, const char *text)
 {
 	(void)data;
 	(void)level;
 	(void)text;
 	checks++;
-	beest_replaced_doubt();
+	beest_replaced_suspect();
 	beest_replaced_check();
 }
 
-/* A doubt that arises during a check is left to the next check. */
-static void a_doubt_is_not_lost(void **state)
+/* A suspicion that arises during a check is left to the next check. */
+static void a_suspicion_is_not_lost(void **state)
 {
 	static struct ibv_qp qp = { .state = IBV_QPS_RTS };
 	struct hartebeest_context *hb;
@@ -108,15 +108,15 @@ static void a_doubt_is_not_lost(void **state)
 	(void)state;
 	checks = 0;
 	hb = hartebeest_default_context();
-	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, doubt_within, NULL), 0);
+	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_ERROR, suspect_within, NULL), 0);
 	beest_replaced_add("gone", "peer", &qp);
-	beest_replaced_doubt();
+	beest_replaced_suspect();
 	beest_replaced_check();
 	assert_int_equal(checks, 1);
-	assert_true(beest_replaced_is_doubted());
+	assert_true(beest_replaced_is_suspected());
 	assert_int_equal(hartebeest_log_set(hb, HARTEBEEST_LOG_NONE, NULL, NULL), 0);
 	beest_replaced_check();
-	assert_false(beest_replaced_is_doubted());
+	assert_false(beest_replaced_is_suspected());
 }
 
 /* A program may destroy what these functions made, and make it again. */
@@ -131,7 +131,7 @@ static void a_name_is_used_again(void **state)
 	beest_replaced_add("again", "peer", &former);
 	beest_replaced_add("again", "peer", &qp);
 	since = hartebeest_clock();
-	beest_replaced_doubt();
+	beest_replaced_suspect();
 	beest_replaced_check();
 	assert_int_equal(beest_replaced_polled(&cq, since), -ECONNRESET);
 	assert_int_equal(beest_replaced_polled(&former_cq, since), 0);
@@ -141,7 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checks_leave_time),
-		cmocka_unit_test(a_doubt_is_not_lost),
+		cmocka_unit_test(a_suspicion_is_not_lost),
 		cmocka_unit_test(a_name_is_used_again),
 	};
 
