@@ -69,7 +69,7 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 		 int64_t deadline, struct beest_kv_signals *signals);
 
 /*
- * Finds out what is at the address of @server, after a new connection brought no witness.
+ * Finds out what is at the address of @server, after a new connection brought no canary.
  * Asks over a plain socket until @deadline and never sends a record.  @stats NULL: asks only for
  * what a small packet holds, and small packets may pass where others do not.  Returns 0 and *stats
  * if a Memcached answers, else an error of request.h; the sentence quotes the answer of a

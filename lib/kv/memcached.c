@@ -619,7 +619,7 @@ static int value_fetch(struct beest_memcached *session)
 	return 1;
 }
 
-/* The witness proves that a Memcached answers, and that it carried out the writes before. */
+/* The canary proves that a Memcached answers, and that it carried out the writes before. */
 static int keys_collect(struct beest_memcached *session)
 {
 	const struct beest_kv_request *request = session->request;
@@ -670,7 +670,7 @@ static int request_go(struct beest_memcached *session)
 
 /*
  * libmemcached may abort on a foreign service's answer to any command but get.  So a new
- * connection has to bring the witness before its first answered write.
+ * connection has to bring the canary before its first answered write.
  */
 int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,
 			 int64_t deadline)

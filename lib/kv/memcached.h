@@ -32,7 +32,7 @@ struct beest_memcached {
 	struct beest_memory memory;	/* of the handle */
 	struct beest_memcached_answer *answer;
 	bool answered;		/* the server has answered as a Memcached does */
-	int64_t heard;		/* when a witness, or a last write's answer, came; 0: never */
+	int64_t heard;		/* when a canary, or a last write's answer, came; 0: never */
 	struct beest_memcached *next;	/* in the list of sessions that cannot be freed */
 
 	/* The request under way. */
@@ -55,7 +55,7 @@ void beest_memcached_free(struct beest_memcached *session);
 /*
  * The two halves of a request, so that several servers work at once: the first sends writes
  * and keys, the second awaits the answers.  If any write is answered, the first asks at most
- * for the witness, and the second does the rest.  The request must be prepared.  Errors of
+ * for the canary, and the second does the rest.  The request must be prepared.  Errors of
  * request.h.
  */
 int beest_memcached_send(struct beest_memcached *session, struct beest_kv_request *request,

@@ -28,7 +28,7 @@
  * -EINVAL          a key that the protocol forbids (says which byte)
  * -EPROTO          an answer that is not Memcached's
  * -EBADMSG         the value to be incremented is not a number
- * -ENODATA         the witness is missing from the answer: the connection was discarded
+ * -ENODATA         the canary is missing from the answer: the connection was discarded
  * -EAFNOSUPPORT    an IPv6 address, which the installed libmemcached cannot use
  * -EMFILE, -ENFILE no file descriptor left
  * -ENOMEM
@@ -86,8 +86,8 @@ struct beest_kv_write {
 /*
  * One request to one server: the writes in order, then one read whose answer proves that they
  * were carried out.  All of it takes one round trip.  Each answered write takes one more; over
- * a new connection, the witness is fetched before the first of them, which takes another.  The
- * answer to the last write proves as much as the witness: nothing is read then unless other
+ * a new connection, the canary is fetched before the first of them, which takes another.  The
+ * answer to the last write proves as much as the canary: nothing is read then unless other
  * keys are asked for.  With a login every write takes a round trip.
  *
  * Requests to the same server, from one run or from several threads, may go over different
@@ -115,14 +115,14 @@ struct beest_kv_request {
 	 */
 	struct beest_kv_write *opening;
 	/*
-	 * keys[0] is the witness: an answer without a value for it proves nothing, since a
+	 * keys[0] is the canary: an answer without a value for it proves nothing, since a
 	 * foreign service or a server with too many connections may also say "not found".
 	 */
 	const char *const *keys;
 	size_t key_count;	/* 0 only if the last write is answered: nothing is read */
 	/*
 	 * The caller's array: values[i] answers keys[i]; for beest_kv_values_free().  A request
-	 * that failed with -EHOSTDOWN or -ECONNRESET behind its witness keeps those that had come:
+	 * that failed with -EHOSTDOWN or -ECONNRESET behind its canary keeps those that had come:
 	 * a key without a value may be absent or not.
 	 */
 	struct beest_kv_value *values;

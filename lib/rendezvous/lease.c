@@ -606,8 +606,8 @@ void beest_lease_lose(struct beest_leases *leases, size_t server)
 }
 
 /* Only CLEAN leases count: a record in flight may have reached the server after its loss. */
-bool beest_lease_witness(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
-			 char key[BEEST_KEY_MAX + 1])
+bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
+			char key[BEEST_KEY_MAX + 1])
 {
 	const struct lease *lease;
 

@@ -122,8 +122,8 @@ void beest_lease_lose(struct beest_leases *leases, size_t server);
  * The key of the @nth own record, from 0, that was on the server already when request @number
  * was carried out, and must still be there; false: there is none.
  */
-bool beest_lease_witness(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
-			 char key[BEEST_KEY_MAX + 1]);
+bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
+			char key[BEEST_KEY_MAX + 1]);
 
 /* -------------------------------------------------------------------- one look --- */
 

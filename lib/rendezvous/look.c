@@ -21,7 +21,7 @@
 #define STRIKE_TIME (10 * BEEST_SECOND)
 
 /* Own records that are looked for, at most, before a server counts as having lost all. */
-#define WITNESSES_MAX 4
+#define CANARIES_MAX 4
 
 /* The number of this library's items that memcached 1.6 holds in a megabyte. */
 #define ITEMS_PER_MB 4369
@@ -519,8 +519,8 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 	pthread_mutex_lock(&registry->lock);
 	brought = registry->servers[server].epoch.brought;
 	pthread_mutex_unlock(&registry->lock);
-	for (i = 0; i < WITNESSES_MAX && !there &&
-	     beest_lease_witness(registry->leases, server, brought, i, key); i++) {
+	for (i = 0; i < CANARIES_MAX && !there &&
+	     beest_lease_canary(registry->leases, server, brought, i, key); i++) {
 		there = key_read(registry, server, key, deadline, &value) == 0 &&
 			value_is_own(registry, key, &value);
 		beest_kv_values_free(&value, 1);
@@ -686,7 +686,7 @@ static void wants_hand_over(const struct part *part, const struct beest_look *lo
 }
 
 /* Of a request that failed, only what came from the known server counts. */
-static bool part_is_witnessed(struct round *round, const struct part *part)
+static bool part_has_canary(struct round *round, const struct part *part)
 {
 	const struct beest_kv_request *request = part->request;
 	uint8_t epoch[BEEST_EPOCH_SIZE];
@@ -813,7 +813,7 @@ static void part_end(struct round *round, struct part *part)
 	beest_lease_done(registry->leases, &part->plan, done, false, NULL,
 			 part_found_by(round, part));
 	wants_fail(look, part->plan.server);
-	if (part_is_witnessed(round, part))
+	if (part_has_canary(round, part))
 		wants_hand_over(part, look, false);
 	server_note(registry, part, ret);
 }

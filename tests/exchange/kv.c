@@ -377,7 +377,7 @@ static void a_failed_get_is_not_absence(void **state)
 	}
 }
 
-/* Behind the witness, what had come before the silence is kept; without it, nothing is. */
+/* Behind the canary, what had come before the silence is kept; without it, nothing is. */
 static void what_came_before_the_silence(void **state)
 {
 	static const struct {

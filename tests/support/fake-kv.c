@@ -491,11 +491,11 @@ static int request_go(struct trip *trip, bool lazy)
 {
 	struct beest_kv_request *request = trip->request;
 	bool ends_answered = beest_request_ends_answered(request);
-	bool witness = request->fresh && request->key_count &&
+	bool canary = request->fresh && request->key_count &&
 		       beest_request_has_answers(request);
 	int ret = 0;
 
-	if (witness) {
+	if (canary) {
 		ret = opening_run(trip);
 		trip->waits++;
 		if (ret == 0)
@@ -503,7 +503,7 @@ static int request_go(struct trip *trip, bool lazy)
 	}
 	if (ret == 0)
 		ret = writes_run(trip);
-	if (ret == 0 && request->fresh && !witness && !ends_answered)
+	if (ret == 0 && request->fresh && !canary && !ends_answered)
 		ret = opening_run(trip);
 	if (ret == 0 && lazy && !ends_answered)
 		return 0;

@@ -101,7 +101,7 @@ static void later_requests(const struct kv_stage *stage)
 	value_is(0, "2");
 }
 
-/* The witness comes before any answered write, and the opening before the witness. */
+/* The canary comes before any answered write, and the opening before the canary. */
 static void first_answers(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { DELETE("epoch"), SET("a", "2"), SET("b", "3") };
@@ -304,7 +304,7 @@ static void counting_unanswered(const struct kv_stage *stage)
 	}
 }
 
-static void no_witness(const struct kv_stage *stage)
+static void no_canary(const struct kv_stage *stage)
 {
 	struct beest_kv_write writes[] = { SET("a", "1") };
 
@@ -441,7 +441,7 @@ static void many_writes(const struct kv_stage *stage)
 static void several_requests(const struct kv_stage *stage)
 {
 	struct beest_kv_write quiet[] = { SET("a", "1") }, answered[] = { ADD("b", "2") };
-	const char *const epoch[] = { "epoch", "a" }, *const bad[] = { "no witness" };
+	const char *const epoch[] = { "epoch", "a" }, *const bad[] = { "no canary" };
 	struct beest_kv_value got[3][2];
 	struct beest_kv_request requests[] = {
 		{ .writes = quiet, .write_count = 1, .opening = &opening, .keys = epoch,
@@ -526,7 +526,7 @@ const struct kv_scenario kv_scenarios[] = {
 	{ "counting", counting, 0 },
 	{ "counting what is no number", counting_what_is_no_number, 0 },
 	{ "counting unanswered", counting_unanswered, 1 },
-	{ "no witness", no_witness, 1 },
+	{ "no canary", no_canary, 1 },
 	{ "the same key twice", the_same_key_twice, 0 },
 	{ "lazy writes", lazy_writes, 0 },
 	{ "restart is all or nothing", restart_is_all_or_nothing, 0 },

@@ -46,20 +46,20 @@ int raw_kv_delete(struct beest_kv *kv, const char *key, int64_t deadline)
 int raw_kv_get(struct beest_kv *kv, const char *const *keys, size_t count,
 	       struct beest_kv_value *values, int64_t deadline)
 {
-	struct beest_kv_write witness = {
-		.verb = BEEST_KV_SET, .key = "raw-kv/witness", .value = "w", .size = 1, .ttl = 3600,
+	struct beest_kv_write canary = {
+		.verb = BEEST_KV_SET, .key = "raw-kv/canary", .value = "w", .size = 1, .ttl = 3600,
 	};
 	const char **asked = malloc((count + 1) * sizeof(*asked));
 	struct beest_kv_value *got = calloc(count + 1, sizeof(*got));
 	struct beest_kv_request request = {
-		.server = beest_kv_server_of(kv, keys[0]), .writes = &witness, .write_count = 1,
+		.server = beest_kv_server_of(kv, keys[0]), .writes = &canary, .write_count = 1,
 		.keys = asked, .key_count = count + 1, .values = got,
 	};
 	int ret;
 
 	if (!asked || !got)
 		abort();
-	asked[0] = witness.key;
+	asked[0] = canary.key;
 	memcpy(asked + 1, keys, count * sizeof(*keys));
 	ret = beest_kv_run(kv, &request, 1, deadline, NULL);
 	beest_kv_values_free(got, ret < 0 ? count + 1 : 1);

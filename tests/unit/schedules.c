@@ -571,7 +571,7 @@ static const struct plan kept[] = {
 	{ FORM(512194, 20, 3, 60, 300 * BEEST_US, -1), .step_count = 3,
 	  .steps = { STEP(MESSAGE), STEP(PUSH), STEP(BARRIER) }, .event_count = 1,
 	  .events = { { .what = FORGETTING, .rank = 4, .at = 1, .pushed = true, .server = 2 } } },
-	/* ... or then its contents, which one thread restores while another looks for a witness. */
+	/* ... or then its contents, which one thread restores while another looks for a canary. */
 	{ FORM(515329, 2, 1, 60, 300 * BEEST_US, -1), .step_count = 3,
 	  .steps = { { .op = BARRIER, .name = 1, .thread = 1 }, STEP(PUSH), STEP(READ) },
 	  .event_count = 3, .events = {

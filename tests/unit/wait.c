@@ -299,8 +299,8 @@ static void an_answer_that_is_torn(void **state)
 	assert_int_equal(request_count, 3);
 }
 
-/* A torn answer of which not even the witness has come says nothing. */
-static void an_answer_without_its_witness(void **state)
+/* A torn answer of which not even the canary has come says nothing. */
+static void an_answer_without_its_canary(void **state)
 {
 	(void)state;
 	make();
@@ -1626,7 +1626,7 @@ int main(void)
 		WITH(a_machine_that_stood_still),
 		WITH(a_server_that_answers_half),
 		WITH(an_answer_that_is_torn),
-		WITH(an_answer_without_its_witness),
+		WITH(an_answer_without_its_canary),
 		WITH(a_server_that_answers_few_keys),
 		WITH(a_server_that_evicts),
 		WITH(a_server_that_has_evicted_a_message),
