@@ -395,11 +395,11 @@ static void add_message(struct beest_text *text, const struct records *records,
 			       body.size == 1 ? "" : "s", body.once ? ", for one reader" : "");
 }
 
-static void add_strangers(struct beest_text *text, const struct beest_entry_reader *reader)
+static void add_foreign(struct beest_text *text, const struct beest_entry_reader *reader)
 {
-	if (reader->strangers)
+	if (reader->foreign)
 		beest_text_add(text, "; %zu entries of another secret or version",
-			       reader->strangers);
+			       reader->foreign);
 }
 
 static const char *function_of(const struct beest_fence_setup *setup)
@@ -512,7 +512,7 @@ static void add_list(struct beest_text *text, const struct records *records,
 	beest_text_add(text, "%s; %zu have asked, %zu were accepted, %zu have ended",
 		       since ? " listens" : "no process listens", counts[BEEST_SERVICE_ASKS],
 		       counts[BEEST_SERVICE_ACCEPTED], counts[BEEST_SERVICE_ENDED]);
-	add_strangers(text, &reader);
+	add_foreign(text, &reader);
 }
 
 static void add_request(struct beest_text *text, const struct records *records,

@@ -198,7 +198,7 @@ static void group_say(const struct beest_fence_look *look, const struct group *g
 }
 
 /* A record that is there, but cannot be read: of another version, or another secret. */
-static const struct beest_wait_get *stranger_find(const struct beest_fence_look *look)
+static const struct beest_wait_get *foreign_find(const struct beest_fence_look *look)
 {
 	size_t i = 0;
 
@@ -220,11 +220,11 @@ static void reasons_say(const struct beest_fence_look *look, bool unseen, struct
 {
 	struct beest_registry *registry = look->call->registry;
 	const size_t server = look->wait.gets[0].server;
-	const struct beest_wait_get *stranger = stranger_find(look);
+	const struct beest_wait_get *foreign = foreign_find(look);
 
-	if (stranger)
-		beest_text_item(text, "key %s cannot be read: %s", stranger->key,
-				stranger->trouble);
+	if (foreign)
+		beest_text_item(text, "key %s cannot be read: %s", foreign->key,
+				foreign->trouble);
 	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
 	if (beest_inquiry_fits(look->call->limit))
 		beest_inquiry_server(registry, server, BEEST_KIND_ANY,
@@ -245,7 +245,7 @@ static void reasons_say(const struct beest_fence_look *look, bool unseen, struct
 int beest_absent_fail(const struct beest_fence_look *look)
 {
 	const struct beest_limit *limit = look->call->limit;
-	const struct beest_wait_get *stranger = stranger_find(look);
+	const struct beest_wait_get *foreign = foreign_find(look);
 	struct beest_text list = BEEST_TEXT(600), reasons = BEEST_TEXT(500);
 	struct group groups[NAMED_MAX];
 	size_t i, named, shown = 0, count = groups_find(look, groups, &named);
@@ -271,7 +271,7 @@ int beest_absent_fail(const struct beest_fence_look *look)
 		beest_text_add(&list, " and %zu more", count - shown);
 	reasons_say(look, unseen, &reasons);
 
-	return beest_fail(stranger && !limit->once ? -stranger->seen : beest_limit_errno(limit),
+	return beest_fail(foreign && !limit->once ? -foreign->seen : beest_limit_errno(limit),
 			  "%s%zu of %zu ranks %s not arrived: %s; key %s; %s",
 			  BEEST_LIMIT_TEXT(limit, "after"), count, look->call->ranks->count,
 			  count == 1 ? "has" : "have", list.buffer, look->keys[0],

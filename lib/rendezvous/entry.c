@@ -35,7 +35,7 @@ void beest_entry_read(struct beest_entry_reader *reader, struct beest_seal *seal
 	reader->key = key;
 	reader->bytes = bytes;
 	reader->size = size;
-	reader->entry_size = reader->strangers = reader->examined = 0;
+	reader->entry_size = reader->foreign = reader->examined = 0;
 }
 
 /* The size of what looks like an entry here, with its length; 0: nothing does. */
@@ -74,8 +74,7 @@ static int entry_open(struct beest_entry_reader *reader, struct beest_record *re
 	if (ret < 0)
 		reader->entry_size = 1;
 	if (ret < 0 && ret != -EBADMSG) {
-		reader->strangers++;
-		reader->stranger = ret;
+		reader->foreign++;
 		beest_text_copy(reader->why, sizeof(reader->why), beest_error_text());
 	}
 

@@ -27,9 +27,8 @@ struct beest_entry_reader {
 	const uint8_t *entry;		/* the last one, as it is in the list: copies are valid */
 	size_t entry_size;
 	size_t examined;		/* the bytes whose checksum or seal was computed */
-	size_t strangers;		/* what may be of another version or secret */
-	int stranger;			/* the error of the last of these */
-	char why[160];			/* its sentence */
+	size_t foreign;			/* what may be of another version or secret */
+	char why[160];			/* the sentence of the last of these */
 	uint8_t opened[BEEST_ENTRY_MAX];
 };
 

@@ -52,8 +52,8 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 			 bool there);
 
 /*
- * Judges the starts of this rank, after beest_presence_judge() has judged the presence of the same
- * request.  true: no other process has this rank, or none that showed itself for a while.
+ * Judges the starts log of this rank, after beest_presence_judge() has judged the presence of the
+ * same request.  true: no other process has this rank, or none that showed itself for a while.
  */
 bool beest_presence_is_alone(struct beest_registry *registry, const struct beest_kv_value *starts);
 

@@ -48,9 +48,9 @@ struct beest_registry_config {
 /*
  * Two processes may have one rank: two runs under one job id, or one that took the other's place.
  * A presence is only added, so that the later process finds that of the earlier one.  Each also
- * appends its incarnation to the starts of its rank, in the same request, so that the earlier one
- * finds the later one.  Before a process meets others, it reads the starts along with what it waits
- * for.  Whoever else is there has a moment to show that it is alive, by storing its presence.
+ * appends its incarnation to the starts log of its rank, in the same request, so that the earlier
+ * one finds the later one.  Before a process meets others, it reads the log along with what it
+ * waits for.  Whoever else is there has a moment to show that it is alive, by storing its presence.
  */
 struct beest_registry_presence {
 	struct beest_incarnation incarnation;

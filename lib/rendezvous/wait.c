@@ -55,7 +55,7 @@
 /* Keys that a watching look reads, too: presence, news, failure; then each server's list. */
 #define WATCHED_FIXED 3
 
-/* Keys that a look reads as long as this process has met nobody: starts, presence. */
+/* Keys that a look reads as long as this process has met nobody: starts log, presence. */
 #define IDENTITY_MOST 2
 
 struct waiting {
@@ -78,7 +78,7 @@ struct waiting {
 	size_t first;			/* the get at which asking begins */
 	size_t cursor;			/* the get at which rechecking goes on */
 	bool watching, watched_before;
-	bool meets, identifies;		/* reads the starts of this rank, its presence */
+	bool meets, identifies;		/* reads the starts log of this rank, its presence */
 	bool is_there;			/* its own presence was, before the request */
 	bool suspects;			/* another process may have this rank: nothing counts */
 	bool follows;			/* a former process had this rank, as this look has shown */

@@ -358,7 +358,7 @@ static void items_of_a_pair(void **state)
 	assert_in_range(tally.most, 100, 181);
 	tally = (struct tally){ .part = "hb1/" };
 	fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
-	assert_int_equal(tally.items, 2 + 2 + 2 + 1);	/* records, presences, starts, the epoch */
+	assert_int_equal(tally.items, 2 + 2 + 2 + 1);	/* records, presences, starts, epoch */
 }
 
 /* ------------------------------------------------------------------------ fences --- */

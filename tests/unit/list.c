@@ -32,7 +32,7 @@
  * 	forged		somebody appends many beginnings of entries, which overlap
  * 	damage		a byte of the last entry is another one
  * 	length		the length of the first entry is impossible
- * 	stranger	an entry with another secret, or of another version, is appended
+ * 	foreign		an entry with another secret, or of another version, is appended
  */
 struct script {
 	const char *name;
@@ -60,7 +60,7 @@ static const struct script scripts[] = {
 	{ "forged beginnings", "a+x a=x forged b+y b=xy c+zw c=xyzw forged a+v a=xyzwv" },
 	{ "damaged", "a+x a=x b+y b=xy damage a=x b+y b=xy" },
 	{ "damaged length", "a+x a=x b+y b=xy length a=y" },
-	{ "strangers", "a+x a=x stranger b+y b=xy" },
+	{ "foreign entries", "a+x a=x foreign b+y b=xy" },
 	{ "compacted", "a+xyz a=xyz b? b<z a=z b+w b=zw" },
 	{ "compacted to nothing", "a+x a=x a? a< a= b+y b=y" },
 	{ "noise is not kept", "a+x a=x noise b+y b=xy a? a<xy a=xy" },
@@ -179,7 +179,7 @@ static void list_forge(void)
 #endif
 
 /* As a process with another secret, or without one, or of a later version appends it. */
-static void list_stranger(void)
+static void list_foreign(void)
 {
 	const struct beest_record record = { .kind = BEEST_KIND_MESSAGE, .rank = -1 };
 	const char *secret = registry_stage.secret;
@@ -229,8 +229,8 @@ static void happen(const char *word)
 		list_touch(3, true);
 	else if (!strcmp(word, "length"))
 		list_touch(0, false);
-	else if (!strcmp(word, "stranger"))
-		list_stranger();
+	else if (!strcmp(word, "foreign"))
+		list_foreign();
 	else
 		fail_msg("no such word: %s", word);
 }
@@ -392,7 +392,7 @@ static void the_form_of_an_entry(void **state)
 }
 
 /* Entries of another version or secret are counted, so that nobody drops them. */
-static void strangers_are_counted(void **state)
+static void foreign_entries_are_counted(void **state)
 {
 	struct beest_entry_reader reader;
 	struct beest_record record;
@@ -401,13 +401,13 @@ static void strangers_are_counted(void **state)
 	start(state);
 	member_act(&members[0], '+', "x");
 	member_act(&members[0], '=', "x");
-	happen("stranger");
+	happen("foreign");
 	happen("noise");
 	value.bytes = (uint8_t *)fake_kv_get(registry_server, list_key(), &value.size);
 	beest_list_read(&members[0].list, &value, &reader);
 	assert_int_equal(beest_entry_next(&reader, &record), 1);
 	assert_int_equal(beest_entry_next(&reader, &record), 0);
-	assert_int_equal(reader.strangers, 1);
+	assert_int_equal(reader.foreign, 1);
 	end();
 }
 
@@ -501,7 +501,7 @@ int main(void)
 		REGISTRY_TEST(plain_lists),
 		REGISTRY_TEST(sealed_lists),
 		REGISTRY_TEST(the_form_of_an_entry),
-		REGISTRY_TEST(strangers_are_counted),
+		REGISTRY_TEST(foreign_entries_are_counted),
 		REGISTRY_TEST(an_entry_that_is_too_long),
 		REGISTRY_TEST(a_list_of_noise),
 		REGISTRY_TEST(a_list_of_forged_beginnings),

@@ -62,8 +62,8 @@ static int evict(const char *key)
 /* ------------------------------------------------------------- one server's epoch --- */
 
 /*
- * Commands: add presence, set record, append and add to the starts, add epoch; a get of epoch and
- * record.
+ * Commands: add presence, set record, append and add to the starts log, add epoch; a get of epoch
+ * and record.
  */
 static void opening(void **state)
 {

@@ -96,7 +96,7 @@ static void present_records(void **state)
 	fake_kv_count_again();
 	assert_int_equal(wait_for(2, 0, false), 0);
 	assert_int_equal(fake_kv.round_trips, 1);
-	/* The epoch, added and read; both keys; presence and starts, written and read. */
+	/* The epoch, added and read; both keys; presence and starts log, written and read. */
 	assert_int_equal(fake_kv.keys, 2 + 2 + 2 + 3);
 	assert_int_equal(seen[0], 1);
 }
@@ -599,7 +599,7 @@ static void eight_in_turn(void **state)
 	fake_kv.hook = keys_hook;
 	assert_int_equal(wait_for(31, beest_clock_deadline(200 * BEEST_MS), false), -ETIMEDOUT);
 	fake_kv.hook = NULL;
-	/* After the first look: the starts are read, too, and 4 are watched. */
+	/* After the first look: the starts log is read, too, and 4 are watched. */
 	assert_int_equal(most_keys, 1 + 1 + 8 + 1 + 4);
 	for (i = 0; i < 30; i++)
 		assert_true(i == 7 ? seen[i] == 1 : seen[i] > 2);
