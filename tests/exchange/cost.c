@@ -304,21 +304,21 @@ static void init_after_the_first(void **state)
 
 /* ------------------------------------------------------------------- on the server --- */
 
-struct tally {
+struct sum {
 	const char *part;
 	size_t items, bytes, most;
 };
 
-static void tally_item(const char *key, const void *value, size_t size, void *data)
+static void sum_item(const char *key, const void *value, size_t size, void *data)
 {
-	struct tally *tally = data;
+	struct sum *sum = data;
 
 	(void)value;
-	if (!strstr(key, tally->part))
+	if (!strstr(key, sum->part))
 		return;
-	tally->items++;
-	tally->bytes += strlen(key) + size;
-	tally->most = strlen(key) + size > tally->most ? strlen(key) + size : tally->most;
+	sum->items++;
+	sum->bytes += strlen(key) + size;
+	sum->most = strlen(key) + size > sum->most ? strlen(key) + size : sum->most;
 }
 
 static void connect_both(void)
@@ -337,7 +337,7 @@ static void connect_both(void)
 static void items_of_a_pair(void **state)
 {
 	char key[2][64];
-	struct tally tally = { .part = "/qp/" };
+	struct sum sum = { .part = "/qp/" };
 	size_t i;
 
 	(void)state;
@@ -351,14 +351,14 @@ static void items_of_a_pair(void **state)
 	fake_kv_count_again();
 	connect_both();
 	spent("both ends of the pair, and their presences", 6, 18, 36);
-	fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
-	assert_int_equal(tally.items, 2);
-	if (tally.most > 181)
-		print_error("%d bytes\n", (int)tally.most);
-	assert_in_range(tally.most, 100, 181);
-	tally = (struct tally){ .part = "hb1/" };
-	fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
-	assert_int_equal(tally.items, 2 + 2 + 2 + 1);	/* records, presences, starts, epoch */
+	fake_kv_visit(&fake_kv.servers[0], sum_item, &sum);
+	assert_int_equal(sum.items, 2);
+	if (sum.most > 181)
+		print_error("%d bytes\n", (int)sum.most);
+	assert_in_range(sum.most, 100, 181);
+	sum = (struct sum){ .part = "hb1/" };
+	fake_kv_visit(&fake_kv.servers[0], sum_item, &sum);
+	assert_int_equal(sum.items, 2 + 2 + 2 + 1);	/* records, presences, starts, epoch */
 }
 
 /* ------------------------------------------------------------------------ fences --- */
@@ -414,27 +414,27 @@ static void fence_all(void (*run)(void *data), int ranks)
 }
 
 /* Beside the records, there are presences and starts, and the epoch. */
-static struct tally fence_items(void)
+static struct sum fence_items(void)
 {
-	struct tally tally = { .part = "/fence/" };
+	struct sum sum = { .part = "/fence/" };
 
-	fake_kv_visit(&fake_kv.servers[0], tally_item, &tally);
-	return tally;
+	fake_kv_visit(&fake_kv.servers[0], sum_item, &sum);
+	return sum;
 }
 
 /* A record of each rank, however many passes there were. */
 static void items_of_barriers(void **state)
 {
-	struct tally tally;
+	struct sum sum;
 	int pass;
 
 	(void)state;
 	crew_need();
 	for (pass = 0; pass < 5; pass++) {
 		fence_all(barrier_run, 2);
-		tally = fence_items();
-		assert_int_equal(tally.items, 2);
-		assert_in_range(tally.bytes, 250, 300);
+		sum = fence_items();
+		assert_int_equal(sum.items, 2);
+		assert_in_range(sum.bytes, 250, 300);
 	}
 }
 

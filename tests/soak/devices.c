@@ -31,7 +31,7 @@
 #define PATIENCE_MS 10000
 
 static struct cache *cache;
-static pthread_barrier_t *meeting;	/* shared by the processes */
+static pthread_barrier_t *barrier;	/* shared by the processes */
 static int count = 50;
 
 /* The kernel's verbs objects, one line for each device; the caller frees the text. */
@@ -162,13 +162,13 @@ static int soaked_rank(int rank, void *before)
 
 	for (run = 0; run < count; run++) {
 		bring_up(rank, run);
-		pthread_barrier_wait(meeting);
+		pthread_barrier_wait(barrier);
 		if (rank == 0)
 			compare_resources(before, run);
 		now = holdings_count(cache);
 		if (run < FIRST_RUNS)
 			first = now;
-		pthread_barrier_wait(meeting);
+		pthread_barrier_wait(barrier);
 	}
 	first.items += ITEMS_SLACK;
 	EXPECT(!holdings_have_grown(&first, &now));
@@ -194,11 +194,11 @@ int main(int argc, char **argv)
 	cache_need();
 	cache = cache_start(NULL);
 	ranks.server = cache_hostport(cache)->text;
-	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	barrier = mmap(NULL, sizeof(*barrier), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	pthread_barrierattr_init(&shared);
 	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(meeting, &shared, RANKS);
+	pthread_barrier_init(barrier, &shared, RANKS);
 
 	before = resources();
 	failed = ranks_run(&ranks, soaked_rank, before);

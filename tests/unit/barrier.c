@@ -1160,15 +1160,15 @@ static void a_server_without_memory(void **state)
 
 /* ----------------------------------------------------------- ranks that go and come --- */
 
-static int64_t heir_delay;
+static int64_t replacement_delay;
 static int victim = 2, dies_at, polling;
 
-static void heir_run(void *data)
+static void replacement_run(void *data)
 {
 	struct rank *rank = &ranks[victim];
 
 	(void)data;
-	crew_pass(heir_delay);
+	crew_pass(replacement_delay);
 	while (rank->registry && rank->ret == 0 && rank->passed < 2)
 		crew_pass(BEEST_MS / 2);
 	rank_free(rank, true);
@@ -1181,11 +1181,11 @@ static void killed_before_the_first_call_is_complete(void **state)
 
 	(void)state;
 	for (victim = 0; victim < 3; victim++) {
-		heir_delay = 1500 * BEEST_MS;
+		replacement_delay = 1500 * BEEST_MS;
 		ranks_make(3, "aA");
 		ranks[victim ? 0 : 1].delay = 2 * BEEST_SECOND;
 		ranks[victim].dies = crew_now() + BEEST_SECOND;
-		crew_start(heir_run, NULL);
+		crew_start(replacement_run, NULL);
 		registry_run();
 		for (i = 0; i < 4; i++)
 			assert_int_equal(ranks[i].passed, i == victim ? 0 : 2);
@@ -1204,7 +1204,7 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 }
 
 /*
- * The others pass with the heir, or all fail with -ESTALE.  True: it had passed before it
+ * The others pass with the replacement, or all fail with -ESTALE.  True: it had passed before it
  * died.
  */
 static bool killed_once(const char *names)
@@ -1216,7 +1216,7 @@ static bool killed_once(const char *names)
 	ranks_make(3, names);
 	ranks[one->rank].polls_by_itself = polling & 1;
 	ranks[other->rank].polls_by_itself = polling & 2;
-	crew_start(heir_run, NULL);
+	crew_start(replacement_run, NULL);
 	registry_run();
 	fake_kv.hook = NULL;
 	passed = !ranks[victim].registry && one->passed == 2 && other->passed == 2 &&
@@ -1224,9 +1224,9 @@ static bool killed_once(const char *names)
 	stale = one->ret == -ESTALE && other->ret == -ESTALE && ranks[3].ret == -ESTALE;
 	if (!passed && !stale) {
 		if (one->passed != 2 || other->passed != 2 || ranks[3].passed != 2)
-			print_error("'%s', rank %d, request %d (heir after %d ms), %d held up: "
+			print_error("'%s', rank %d, request %d (replaced after %d ms), %d held up: "
 				    "%s\n%s\n%s\n", names, victim, dies_at,
-				    (int)(heir_delay / BEEST_MS), holds[0].at, one->error,
+				    (int)(replacement_delay / BEEST_MS), holds[0].at, one->error,
 				    other->error, ranks[3].error);
 		assert_int_equal(one->passed, 2);
 		assert_int_equal(other->passed, 2);
@@ -1259,7 +1259,7 @@ static void killed_at_any_time(void **state)
 		for (i = 0; i < BEEST_COUNT(delays); i++) {
 			victim = deaths[row].victim;
 			polling = deaths[row].polling;
-			heir_delay = delays[i];
+			replacement_delay = delays[i];
 			for (dies_at = 0, passed = false; !passed; dies_at += unit_stride(3)) {
 				clear();
 				passed = killed_once(deaths[row].names);
@@ -1276,7 +1276,7 @@ static void killed_while_others_are_held_up(void **state)
 	int both, at;
 
 	(void)state;
-	heir_delay = 0;
+	replacement_delay = 0;
 	for (both = 0; both < 2; both++)
 		for (at = 0; at < 9; at++)
 			for (dies_at = 0; dies_at < 12; dies_at += unit_stride(5)) {

@@ -802,23 +802,23 @@ static void restarts(void **state)
 /* Another process came first after the restart: its record is left alone. */
 static void a_record_of_another_since_the_restart(void **state)
 {
-	struct beest_registry *heir;
+	struct beest_registry *replacement;
 
 	(void)state;
 	life();
 	fake_kv_restart(registry_server);
-	heir = registry_make(1, 2);
-	assert_int_equal(registry_publish(heir, BEEST_KIND_QP, "x", "heir"), 0);
+	replacement = registry_make(1, 2);
+	assert_int_equal(registry_publish(replacement, BEEST_KIND_QP, "x", "replacement"), 0);
 	registry_stage.now += 10 * BEEST_SECOND;
 	registry_look(registry, BEEST_LOOK_CHECK);
 	registry_stage.now += 10 * BEEST_SECOND;
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
-	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "heir");
+	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "replacement");
 	assert_string_equal(registry_said(registry, BEEST_KIND_MR, "x"), "one");
 	registry_close(registry);
-	assert_string_equal(registry_said(heir, BEEST_KIND_QP, "x"), "heir");
-	registry_close(heir);
+	assert_string_equal(registry_said(replacement, BEEST_KIND_QP, "x"), "replacement");
+	registry_close(replacement);
 }
 
 /* Messages are restored only if the server lost everything. */

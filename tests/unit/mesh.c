@@ -1201,7 +1201,7 @@ static int64_t long_hold(const struct beest_kv *kv)
 static const struct death {
 	int size, victim;
 	int64_t comes;			/* the victim, after the others */
-	int64_t heir;			/* starts this much later; 0: there is none */
+	int64_t after;			/* its replacement starts so much later; 0: there is none */
 	bool scattered;			/* queue pair numbers have gaps */
 	int64_t (*hold)(const struct beest_kv *kv);	/* of rank 1; NULL: none */
 	int lags;			/* its requests that are held up, each in turn */
@@ -1209,29 +1209,29 @@ static const struct death {
 	bool ring;			/* each rank's peers are its two neighbours */
 	bool second;			/* rank 3 dies as well, and nobody takes its place */
 } deaths[] = {
-	{ 16, 2, .heir = 20 * BEEST_MS }, { 16, 2, .heir = 500 * BEEST_MS },
+	{ 16, 2, .after = 20 * BEEST_MS }, { 16, 2, .after = 500 * BEEST_MS },
 	{ 16, 2, .comes = 9 * BEEST_MS },
-	{ 40, 2, .heir = 20 * BEEST_MS, .scattered = true }, { 40, 2, .heir = 500 * BEEST_MS },
+	{ 40, 2, .after = 20 * BEEST_MS, .scattered = true }, { 40, 2, .after = 500 * BEEST_MS },
 	{ 40, 2, .scattered = true },
-	{ 40, 39, .comes = 9 * BEEST_MS, .heir = 40 * BEEST_MS },
-	{ 40, 39, .comes = 9 * BEEST_MS, .heir = 500 * BEEST_MS, .scattered = true },
+	{ 40, 39, .comes = 9 * BEEST_MS, .after = 40 * BEEST_MS },
+	{ 40, 39, .comes = 9 * BEEST_MS, .after = 500 * BEEST_MS, .scattered = true },
 	{ 40, 39, .comes = 9 * BEEST_MS },
 	/* The leader. */
-	{ 16, 0, .heir = 20 * BEEST_MS, .scattered = true },
-	{ 16, 0, .comes = 9 * BEEST_MS, .heir = 500 * BEEST_MS }, { 16, 0, .heir = 0 },
-	{ 40, 0, .heir = 20 * BEEST_MS, .scattered = true },
-	{ 40, 0, .heir = 3 * BEEST_SECOND, .scattered = true }, { 40, 0, .comes = 9 * BEEST_MS },
-	/* Others have connected to the victim or to its heir, and rank 1 has not. */
-	{ 3, 2, .heir = 50 * BEEST_MS, .hold = late_hold, .lags = 8 },
-	{ 3, 2, .heir = 50 * BEEST_MS, .hold = late_hold, .lags = 8, .slow = 2 * BEEST_MS,
+	{ 16, 0, .after = 20 * BEEST_MS, .scattered = true },
+	{ 16, 0, .comes = 9 * BEEST_MS, .after = 500 * BEEST_MS }, { 16, 0, .after = 0 },
+	{ 40, 0, .after = 20 * BEEST_MS, .scattered = true },
+	{ 40, 0, .after = 3 * BEEST_SECOND, .scattered = true }, { 40, 0, .comes = 9 * BEEST_MS },
+	/* Others have connected to the victim or to its replacement, and rank 1 has not. */
+	{ 3, 2, .after = 50 * BEEST_MS, .hold = late_hold, .lags = 8 },
+	{ 3, 2, .after = 50 * BEEST_MS, .hold = late_hold, .lags = 8, .slow = 2 * BEEST_MS,
 	  .scattered = true },
-	{ 3, 0, .heir = 50 * BEEST_MS, .hold = late_hold, .lags = 8, .slow = 2 * BEEST_MS },
-	{ 20, 2, .heir = BEEST_MS, .hold = long_hold, .lags = 6 },
-	{ 40, 2, .heir = BEEST_MS, .hold = long_hold, .lags = 6, .scattered = true },
-	{ 40, 0, .heir = BEEST_MS, .hold = long_hold, .lags = 6, .scattered = true },
-	{ 20, 2, .heir = BEEST_MS, .hold = long_hold, .lags = 6, .ring = true },
-	{ 40, 2, .heir = BEEST_MS, .hold = long_hold, .lags = 6, .ring = true },
-	{ 4, 2, .heir = 50 * BEEST_MS, .hold = late_hold, .lags = 5, .second = true },
+	{ 3, 0, .after = 50 * BEEST_MS, .hold = late_hold, .lags = 8, .slow = 2 * BEEST_MS },
+	{ 20, 2, .after = BEEST_MS, .hold = long_hold, .lags = 6 },
+	{ 40, 2, .after = BEEST_MS, .hold = long_hold, .lags = 6, .scattered = true },
+	{ 40, 0, .after = BEEST_MS, .hold = long_hold, .lags = 6, .scattered = true },
+	{ 20, 2, .after = BEEST_MS, .hold = long_hold, .lags = 6, .ring = true },
+	{ 40, 2, .after = BEEST_MS, .hold = long_hold, .lags = 6, .ring = true },
+	{ 4, 2, .after = 50 * BEEST_MS, .hold = late_hold, .lags = 5, .second = true },
 }, *death;
 
 static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
@@ -1245,23 +1245,23 @@ static void death_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 		members[SECOND_VICTIM].dies = crew_now();
 }
 
-static void heir_run(void *data)
+static void replacement_run(void *data)
 {
-	struct member *victim = &members[death->victim], *heir = &members[death->size];
+	struct member *victim = &members[death->victim], *replacement = &members[death->size];
 
 	(void)data;
-	crew_pass(death->heir);
+	crew_pass(death->after);
 	victim->dies = crew_now();	/* unless it has died or finished */
 	while (!victim->ended)
 		crew_pass(BEEST_MS);
 	party_kill(&party[death->victim]);
 	member_open(death->size, death->victim, death->size);
 	if (death->ring) {
-		heir->attr.peers = neighbours[death->victim];
-		heir->attr.peer_count = 2;
-		heir->attr.qps_per_peer = 2;
+		replacement->attr.peers = neighbours[death->victim];
+		replacement->attr.peer_count = 2;
+		replacement->attr.qps_per_peer = 2;
 	}
-	run(heir);
+	run(replacement);
 }
 
 /* Kills the victim at request number dies_at.  True: it made that request. */
@@ -1280,8 +1280,8 @@ static bool kill_one(void)
 	fake_kv.hook = death_hook;
 	fake_kv.hold = death->hold;
 	start(death->size);
-	if (death->heir)
-		crew_start(heir_run, NULL);
+	if (death->after)
+		crew_start(replacement_run, NULL);
 	registry_run();
 	fake_kv.hook = NULL;
 	fake_kv.hold = NULL;
@@ -1289,7 +1289,7 @@ static bool kill_one(void)
 	return requests > dies_at && members[death->victim].ret < 0;
 }
 
-/* The others finished without the heir, since the victim died so late, or are connected to it. */
+/* The others finished without it, since the victim died so late, or are connected to it. */
 static void assert_survived(int i)
 {
 	const int apart = abs(i - death->victim);
@@ -1323,13 +1323,13 @@ static void assert_others(void)
 			continue;
 		else if (death->second)
 			assert_bereaved(i, SECOND_VICTIM);
-		else if (death->heir)
+		else if (death->after)
 			assert_survived(i);
 		else
 			assert_bereaved(i, death->victim);
 }
 
-/* The victim is killed after each of its requests in turn, with and without an heir. */
+/* The victim is killed after each of its requests in turn, with and without a replacement. */
 static void killed_at_any_time(void **state)
 {
 	int met[2] = { 0, 0 };
@@ -1342,7 +1342,7 @@ static void killed_at_any_time(void **state)
 			for (dies_at = 0, died = true; died; dies_at += stride) {
 				died = kill_one();
 				assert_others();
-				met[members[death->size].ret == 0] += death->heir != 0;
+				met[members[death->size].ret == 0] += death->after != 0;
 				drop();
 			}
 			assert_in_range(dies_at - stride, 2, 150 + stride);
@@ -2161,7 +2161,7 @@ static void second_death_hook(struct beest_kv *kv, const struct beest_kv_request
 		members[SECOND_VICTIM].dies = crew_now();
 }
 
-static void second_heir_run(void *data)
+static void second_replacement_run(void *data)
 {
 	(void)data;
 	while (!members[SECOND_VICTIM].ended)
@@ -2185,7 +2185,7 @@ static bool kill_a_second(int size)
 	members[SECOND_VICTIM].dies = INT64_MAX;
 	members[SECOND_VICTIM].ended = false;
 	fake_kv.hook = second_death_hook;
-	crew_start(second_heir_run, NULL);
+	crew_start(second_replacement_run, NULL);
 	repair_go();
 
 	return repair.slots[SECOND_VICTIM] == SECOND_VICTIM;

@@ -399,7 +399,7 @@ static void published_but_not_connected(void **state)
 			       "was published, but its process has not connected"));
 }
 
-static void heir_connect(void *data)
+static void replacement_connect(void *data)
 {
 	crew_pass(BEEST_SECOND);
 	party_kill(&party[1]);
@@ -409,14 +409,14 @@ static void heir_connect(void *data)
 	party_connect(data);
 }
 
-/* Rank 1 has connected and is killed; rank 2 comes only after the heir of rank 1. */
+/* Rank 1 has connected and is killed; rank 2 comes only after the replacement of rank 1. */
 static void a_peer_that_is_replaced(void **state)
 {
 	(void)state;
 	mesh(3);
 	party[1].deadline = crew_now() + 500 * BEEST_MS;
 	party[2].delay = 2 * BEEST_SECOND;
-	crew_start(heir_connect, &party[1]);
+	crew_start(replacement_connect, &party[1]);
 	all_connect(3);
 	all_came(3);
 	assert_peer(&party[0], to(0, 1), &party[1], to(1, 0));
@@ -1743,8 +1743,8 @@ static void a_reconnection_that_nobody_answers(void **state)
 }
 
 /*
- * A region of the dead process must not be used, however alive that one was: the heir will publish
- * another.
+ * A region of the dead process must not be used, however alive that one was: its replacement will
+ * publish another.
  */
 static void the_region_of_a_peer_that_was_replaced(void **state)
 {

@@ -103,7 +103,7 @@ struct event {
 	int at;				/* number of the request; of a death: in the last life */
 	bool pushed;			/* that number counts since the rank's last push */
 	int64_t span;			/* of a hold or absence, until late writes are applied,
-					   or until an heir comes; 0: there is no heir */
+					   or until a replacement comes; 0: none does */
 	int error, command;		/* of a failure */
 	enum fake_kv_manner manner;
 	int server, item;
@@ -242,10 +242,10 @@ static void draw_survivors(struct plan *plan)
 }
 
 /*
- * An heir starts at the beginning of a life, while others may be further.  So their steps must not
- * look to it like earlier ones: each mesh is made once, and none is repaired.
+ * A replacement starts at the beginning of a life, while others may be further.  So their steps
+ * must not look to it like earlier ones: each mesh is made once, and none is repaired.
  */
-static void draw_heirs(struct plan *plan)
+static void draw_replacements(struct plan *plan)
 {
 	int i, begin = 0, kept;
 	bool made[MESHES] = { false };
@@ -273,7 +273,7 @@ static void draw_deaths(struct plan *plan)
 		if (draw(2))
 			event->span = 0;
 		else
-			draw_heirs(plan);
+			draw_replacements(plan);
 	}
 }
 
@@ -617,7 +617,7 @@ static void event_print(const struct event *event)
 	fprintf(stderr, "  rank %d at request %d%s %s", event->rank, event->at,
 		event->pushed ? " after a push" : "", what_words[event->what]);
 	if (event->what == DEATH)
-		fprintf(stderr, event->span ? ", and has an heir after" : " for good");
+		fprintf(stderr, event->span ? ", and has a replacement after" : " for good");
 	if ((event->what < FAILURE || event->what == LATE || event->what >= AWAY) && event->span)
 		fprintf(stderr, " %.3f ms", (double)event->span / BEEST_MS);
 	if (event->what == FAILURE || event->what == LATE)
@@ -691,8 +691,8 @@ static struct rank {
 	int pushed_at;			/* the number of requests then; -1: never */
 	uint64_t traced;
 	bool dead;			/* noticed when its call looks next */
-	bool died, is_heir, begins_again;
-	int64_t heir_after;
+	bool died, is_replacement, begins_again;
+	int64_t replaced_after;
 	int run;			/* counts those that were killed before */
 	bool there, came;		/* others find its presence, of this life, or of this run */
 	bool follows;			/* others found that of its predecessor, which was killed */
@@ -938,7 +938,7 @@ static void run_end(const struct event *event)
 		rank->killed_life = rank->there ? rank->life_begin : -1;
 		rank->there = rank->came = false;
 		rank->run++;
-		rank->heir_after = noise_of(rank, event->span, -event->at);
+		rank->replaced_after = noise_of(rank, event->span, -event->at);
 		memset(rank->entered, 0, sizeof(rank->entered));
 		memset(rank->through, 0, sizeof(rank->through));
 	}
@@ -977,7 +977,7 @@ static void event_happen(struct rank *rank, struct event *event)
 		break;
 	case DEATH:
 		rank_die(rank);
-		rank->heir_after = event->span;
+		rank->replaced_after = event->span;
 		break;
 	case END:
 		run_end(event);
@@ -1365,9 +1365,9 @@ static void failure_judge(struct rank *rank, int ret)
 	if (servers_fail() && ranks_die() && plan.steps[here()->step].op != TOGETHER)
 		return;
 	if ((!somebody_is_missing(rank) || plan.steps[here()->step].op == TOGETHER) &&
-	    !rank->is_heir)
+	    !rank->is_replacement)
 		broken(rank, "it failed (%s): %s", strerror(-ret), sentence);
-	else if (!rank->is_heir)
+	else if (!rank->is_replacement)
 		culprit_is_named(rank, sentence);
 }
 
@@ -1579,7 +1579,7 @@ static int run_together(struct rank *rank, const struct step *step)
 /* True if the other rank has come to @step, so that what the two exchange must succeed. */
 static bool may_rely_on(const struct rank *rank, int other, int step)
 {
-	return !rank->is_heir && !is_missing(&ranks[other], step) &&
+	return !rank->is_replacement && !is_missing(&ranks[other], step) &&
 	       !(servers_fail() && ranks_die());
 }
 
@@ -1681,7 +1681,7 @@ static int message_wait(struct rank *rank, int from, int pushed, bool removes)
 		message_judge(rank, from, pushed, message_run(rank, from, pushed, got, size), came);
 	if (removes && is_once(pushed))
 		return message_return(rank, key);
-	/* Dead ranks notice their death by this limit, and others wait for their heirs. */
+	/* Dead ranks notice their death by this limit, and others wait for their replacements. */
 	ret = removes ? hartebeest_msg_delete(hb, key, crew_now() + plan.limit / 4) : 0;
 	/* The server may have lost it since it was read. */
 	return ret == -ENOENT && servers_fail() ? 0 : ret;
@@ -2073,14 +2073,14 @@ static bool life_run(struct rank *rank)
 }
 
 /* Another process takes the rank, and starts at the beginning of this life. */
-static void heir_begin(struct rank *rank)
+static void replacement_begin(struct rank *rank)
 {
 	int i;
 
-	crew_pass(rank->heir_after);
+	crew_pass(rank->replaced_after);
 	rank->dead = false;
 	rank->failed = false;
-	rank->is_heir = true;
+	rank->is_replacement = true;
 	for (i = rank->life_begin; i < plan.step_count; i++)
 		rank->through[i] = false;
 	life_run(rank);
@@ -2094,7 +2094,7 @@ static void rank_run(void *data)
 		crew_pass(noise_of(rank, plan.behind, -1));
 	do {
 		if (rank->begins_again)
-			crew_pass(rank->heir_after);
+			crew_pass(rank->replaced_after);
 		rank->begins_again = rank->dead = false;
 		rank->life_begin = 0;
 		while (life_run(rank))
@@ -2102,8 +2102,8 @@ static void rank_run(void *data)
 	} while (rank->begins_again);
 	if (rank->dead) {
 		rank->died = true;
-		if (rank->heir_after)
-			heir_begin(rank);
+		if (rank->replaced_after)
+			replacement_begin(rank);
 	}
 	rank->ended = true;
 }

@@ -945,7 +945,7 @@ static void a_full_list_is_named(void **state)
 		{ 32768, "; start server a:1 with a larger memcached -I" },
 		{ LIST_MAX, "; end some by hartebeest_service_leave(), or use several services" },
 	}, *row;
-	struct end *server = &ends[0], *client = &ends[1], *heir = &ends[2];
+	struct end *server = &ends[0], *client = &ends[1], *replacement = &ends[2];
 	char text[200];
 
 	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
@@ -962,8 +962,8 @@ static void a_full_list_is_named(void **state)
 				 -EAGAIN);
 		assert_error_has("service 'kv' (key hb1/job/service/kv/list) was published, but ");
 		assert_error_has(text);
-		open_end(heir);
-		assert_int_equal(hartebeest_service_listen(heir->hb, "kv", HARTEBEEST_ONCE),
+		open_end(replacement);
+		assert_int_equal(hartebeest_service_listen(replacement->hb, "kv", HARTEBEEST_ONCE),
 				 -EAGAIN);
 		assert_error_has(text);
 	}
@@ -2010,15 +2010,15 @@ static void meet(struct end *end, const char *peer_key)
 /* The echo reaches the peer by the next call at this end. */
 static void an_echo_that_cannot_be_kept(void **state)
 {
-	struct end *one = &ends[0], *other = &ends[1], *heir = &ends[2];
+	struct end *one = &ends[0], *other = &ends[1], *replacement = &ends[2];
 
 	(void)state;
 	enter(one, "one");
 	enter(other, "other");
 	meet(one, "other");
 	kill_end(other);
-	enter(heir, "other");
-	meet(heir, "one");
+	enter(replacement, "other");
+	meet(replacement, "one");
 
 	kind_fails = BEEST_KIND_QP;
 	puts_fail = 1;
@@ -2026,7 +2026,7 @@ static void an_echo_that_cannot_be_kept(void **state)
 			 -ENOMEM);
 	assert_int_equal(puts_fail, 0);
 	must(hartebeest_qp_confirm(one->hb, "qp", "other", soon(1000)));
-	must(hartebeest_qp_confirm(heir->hb, "qp", "one", soon(1000)));
+	must(hartebeest_qp_confirm(replacement->hb, "qp", "one", soon(1000)));
 }
 
 /* The server fails for a moment, but works again when the client leaves. */

@@ -790,7 +790,7 @@ static void two_contexts(void **state)
 }
 
 /* The presence of a former run that has left is replaced silently. */
-static void an_heir(void **state)
+static void a_replacement(void **state)
 {
 	(void)state;
 	make();
@@ -1193,7 +1193,7 @@ static void the_author_fails(void **state)
 	assert_int_equal(waiters[1].ret, -ETIMEDOUT);
 }
 
-/* A process of the same rank has left, but not the author: the author's heir may come. */
+/* A process of the same rank has left, but not the author: the author's replacement may come. */
 static void a_former_run_has_left(void **state)
 {
 	struct waiter *waiter;
@@ -1429,7 +1429,7 @@ static void a_former_run_has_failed(void **state)
 	assert_non_null(strstr(waiters[0].error, "; rank 2 on "));
 	assert_non_null(strstr(waiters[0].error, " had failed: no luck"));
 
-	third = registry_make(2, 3);		/* the heir ends that failure */
+	third = registry_make(2, 3);		/* the replacement ends that failure */
 	waiter_start(0, third, 0);
 	registry_run();
 	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
@@ -1645,7 +1645,7 @@ int main(void)
 		WITH(a_rank_that_runs_twice),
 		WITH(a_rank_that_ran_twice),
 		WITH(two_contexts),
-		WITH(an_heir),
+		WITH(a_replacement),
 		WITH(another_list_of_servers),
 		WITH(other_participants),
 		WITH(other_participants_later),
