@@ -56,7 +56,7 @@ bool beest_leader_has(const struct beest_fence_look *look, size_t position)
 
 	return position == 0 || (fence->pass || is_proposed(fence) ?
 				 fence->ranks[position].arrived :
-				 fence->next->parts[position].bytes != NULL);
+				 fence->next->entries[position].bytes != NULL);
 }
 
 /* ----------------------------------------------------------------------------- chunks --- */
@@ -234,37 +234,37 @@ static void view_open(struct beest_fence_look *look)
 }
 
 /* The entry of a call of a process, and behind it what is hidden.  No bytes: no memory. */
-static struct beest_view_part part_make(int rank, const struct beest_incarnation *incarnation,
-					const struct beest_member_body *body)
+static struct beest_view_encoded entry_encode(int rank, const struct beest_incarnation *incarnation,
+					      const struct beest_member_body *body)
 {
 	const struct beest_fence_entry entry = {
 		.rank = (uint32_t)rank, .incarnation = *incarnation, .call = body->call,
 		.size = body->shown, .value = body->value,
 	};
-	struct beest_view_part part = {
+	struct beest_view_encoded encoded = {
 		.bytes = malloc(BEEST_FENCE_ENTRY + body->size),
 		.size = BEEST_FENCE_ENTRY + body->size,
 	};
 
-	if (!part.bytes)
-		return part;
-	beest_record_entry_encode(&entry, part.bytes);
+	if (!encoded.bytes)
+		return encoded;
+	beest_record_entry_encode(&entry, encoded.bytes);
 	if (body->size > body->shown)
-		memcpy(part.bytes + BEEST_FENCE_ENTRY + body->shown, body->value + body->shown,
+		memcpy(encoded.bytes + BEEST_FENCE_ENTRY + body->shown, body->value + body->shown,
 		       body->size - body->shown);
 
-	return part;
+	return encoded;
 }
 
-static int part_count(struct beest_fence_look *look, size_t i, int rank,
-		      const struct beest_incarnation *incarnation,
-		      const struct beest_member_body *body)
+static int entry_count(struct beest_fence_look *look, size_t i, int rank,
+		       const struct beest_incarnation *incarnation,
+		       const struct beest_member_body *body)
 {
-	const struct beest_view_part part = part_make(rank, incarnation, body);
+	const struct beest_view_encoded encoded = entry_encode(rank, incarnation, body);
 
-	if (!part.bytes)
+	if (!encoded.bytes)
 		return beest_fail(ENOMEM, "no memory for %zu bytes", body->size);
-	if (beest_view_set(look->fence->next, i, part))
+	if (beest_view_set(look->fence->next, i, encoded))
 		view_open(look);
 
 	return 0;
@@ -277,7 +277,7 @@ static int own_count(struct beest_fence_look *look)
 		.shown = (uint32_t)(look->call->size - look->call->hidden),
 	};
 
-	return part_count(look, 0, look->call->rank, self(look), &body);
+	return entry_count(look, 0, look->call->rank, self(look), &body);
 }
 
 /* L3 */
@@ -373,7 +373,7 @@ static int call_see(struct beest_fence_look *look, size_t i, const struct beest_
 		member_refuse(look, ret, record, body->call);
 		return 0;
 	}
-	ret = part_count(look, i, record->rank, &record->incarnation, body);
+	ret = entry_count(look, i, record->rank, &record->incarnation, body);
 	if (ret == 0 && is_proposed(fence) && body->view == fence->next->id)
 		fence->ranks[i].arrived = true;
 

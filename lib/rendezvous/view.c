@@ -29,9 +29,9 @@ void beest_view_free(struct beest_view *view)
 	if (!view)
 		return;
 	for (i = 0; i < view->count; i++)
-		free(view->parts[i].bytes);
+		free(view->entries[i].bytes);
 	free(view->chunks);
-	free(view->parts);
+	free(view->entries);
 	free(view);
 }
 
@@ -40,8 +40,8 @@ struct beest_view *beest_view_new(size_t count)
 	struct beest_view *view = calloc(1, sizeof(*view));
 
 	if (view)
-		view->parts = calloc(count, sizeof(*view->parts));
-	if (view && view->parts) {
+		view->entries = calloc(count, sizeof(*view->entries));
+	if (view && view->entries) {
 		view->count = count;
 		return view;
 	}
@@ -51,27 +51,27 @@ struct beest_view *beest_view_new(size_t count)
 	return NULL;
 }
 
-bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_part part)
+bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_encoded encoded)
 {
-	struct beest_view_part *own = &view->parts[position];
-	const bool same = own->bytes && own->size == part.size &&
-			  memcmp(own->bytes, part.bytes, part.size) == 0;
+	struct beest_view_encoded *own = &view->entries[position];
+	const bool same = own->bytes && own->size == encoded.size &&
+			  memcmp(own->bytes, encoded.bytes, encoded.size) == 0;
 
-	free(same ? part.bytes : own->bytes);
+	free(same ? encoded.bytes : own->bytes);
 	if (!same)
-		*own = part;
+		*own = encoded;
 
 	return !same;
 }
 
 struct beest_fence_entry beest_view_entry(const struct beest_view *view, size_t position)
 {
-	const struct beest_view_part *part = &view->parts[position];
+	const struct beest_view_encoded *encoded = &view->entries[position];
 	struct beest_fence_entry entry;
 
-	beest_record_entry_decode(part->bytes, part->size, &entry);
+	beest_record_entry_decode(encoded->bytes, encoded->size, &entry);
 	entry.hidden = entry.value + entry.size;
-	entry.hidden_size = part->size - BEEST_FENCE_ENTRY - entry.size;
+	entry.hidden_size = encoded->size - BEEST_FENCE_ENTRY - entry.size;
 
 	return entry;
 }
@@ -88,7 +88,7 @@ bool beest_view_is_whole(const struct beest_view *view)
 {
 	size_t i = 0;
 
-	while (i < view->count && view->parts[i].bytes)
+	while (i < view->count && view->entries[i].bytes)
 		i++;
 
 	return i == view->count;
@@ -96,7 +96,7 @@ bool beest_view_is_whole(const struct beest_view *view)
 
 /* ------------------------------------------------------------------------- chunks --- */
 
-/* The part without what is hidden. */
+/* The entry without what is hidden. */
 static size_t shown_size(const struct beest_view *view, size_t position)
 {
 	return BEEST_FENCE_ENTRY + beest_view_entry(view, position).size;
@@ -135,7 +135,7 @@ uint8_t *beest_view_encode(const struct beest_view *view, size_t k, size_t *size
 		beest_fail(ENOMEM, "no memory for what %zu ranks contribute", view->count);
 	*size = 0;
 	for (i = chunk_begin(view, k); i < chunk_end(view, k) && bytes; i++) {
-		memcpy(bytes + *size, view->parts[i].bytes, shown_size(view, i));
+		memcpy(bytes + *size, view->entries[i].bytes, shown_size(view, i));
 		*size += shown_size(view, i);
 	}
 
@@ -224,10 +224,10 @@ int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnati
 }
 
 /* Its entries must be those of its ranks, in their order. */
-static int part_read(struct beest_view *view, const struct beest_ids *ranks, size_t position,
-		     const uint8_t *bytes, size_t size)
+static int entry_take(struct beest_view *view, const struct beest_ids *ranks, size_t position,
+		      const uint8_t *bytes, size_t size)
 {
-	struct beest_view_part *part = &view->parts[position];
+	struct beest_view_encoded *encoded = &view->entries[position];
 	struct beest_fence_entry entry;
 	int ret = beest_record_entry_decode(bytes, size, &entry);
 
@@ -236,12 +236,12 @@ static int part_read(struct beest_view *view, const struct beest_ids *ranks, siz
 	if (entry.rank != (uint32_t)ranks->id[position])
 		return beest_fail(EBADMSG, "a view has rank %d in the place of rank %d",
 				  (int)entry.rank, ranks->id[position]);
-	free(part->bytes);
-	part->size = (size_t)ret;
-	part->bytes = malloc(part->size);
-	if (!part->bytes)
-		return beest_fail(ENOMEM, "no memory for %zu bytes", part->size);
-	memcpy(part->bytes, bytes, part->size);
+	free(encoded->bytes);
+	encoded->size = (size_t)ret;
+	encoded->bytes = malloc(encoded->size);
+	if (!encoded->bytes)
+		return beest_fail(ENOMEM, "no memory for %zu bytes", encoded->size);
+	memcpy(encoded->bytes, bytes, encoded->size);
 
 	return ret;
 }
@@ -255,7 +255,7 @@ int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, size
 	if (view->chunk_ranks && chunk_digest(bytes, size) != view->chunks[k])
 		return beest_fail(EBADMSG, "the digest of a chunk is not that of its name");
 	for (i = chunk_begin(view, k); i < chunk_end(view, k); i++) {
-		ret = part_read(view, ranks, i, bytes + at, size - at);
+		ret = entry_take(view, ranks, i, bytes + at, size - at);
 		if (ret < 0)
 			return ret;
 		at += (size_t)ret;
@@ -266,5 +266,5 @@ int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, size
 
 bool beest_view_lacks(const struct beest_view *view, size_t k)
 {
-	return !view->parts[chunk_end(view, k) - 1].bytes;
+	return !view->entries[chunk_end(view, k) - 1].bytes;
 }

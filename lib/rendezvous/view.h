@@ -13,7 +13,7 @@
 #include "lib/rendezvous/record.h"
 
 /* The encoded entry of a rank; on the leader, what is hidden from the others follows it. */
-struct beest_view_part {
+struct beest_view_encoded {
 	uint8_t *bytes;			/* NULL: none yet */
 	size_t size;
 };
@@ -24,7 +24,7 @@ struct beest_view {
 	uint32_t call;
 	bool taken;			/* this rank has done what the view demands of it */
 	size_t count;			/* of ranks */
-	struct beest_view_part *parts;
+	struct beest_view_encoded *entries;
 	size_t chunk_ranks;		/* 0: it is in one piece, within the leader's record */
 	uint64_t *chunks;		/* the digest of each */
 };
@@ -33,17 +33,17 @@ struct beest_view {
 struct beest_view *beest_view_new(size_t count);
 void beest_view_free(struct beest_view *view);
 
-/* Takes @part for the rank at @position over.  False: it has the same already, and frees @part. */
-bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_part part);
+/* Takes @encoded for the rank at @position over.  False: it has the same already, and frees it. */
+bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_encoded encoded);
 
-/* The entry of the rank at @position, whose part must be there. */
+/* The entry of the rank at @position, which must be there. */
 struct beest_fence_entry beest_view_entry(const struct beest_view *view, size_t position);
 
 /* Does it have this call of that process? */
 bool beest_view_names(const struct beest_view *view, size_t position,
 		      const struct beest_incarnation *incarnation, uint32_t call);
 
-/* Are all parts there? */
+/* Are all entries there? */
 bool beest_view_is_whole(const struct beest_view *view);
 
 /* Names a view that is whole, and divides it.  -ENOMEM, -EIO. */

@@ -1913,7 +1913,7 @@ static void repaired(void **state)
 }
 
 static pthread_t caller;
-static int strangers;			/* calls of refill by other threads; atomic */
+static int foreign_calls;		/* calls of refill by other threads; atomic */
 
 /* Gives other threads the time to come here, too. */
 static int refill_slowly(void *data, int rank, struct ibv_qp *qp)
@@ -1921,7 +1921,7 @@ static int refill_slowly(void *data, int rank, struct ibv_qp *qp)
 	(void)data;
 	(void)qp;
 	if (!pthread_equal(pthread_self(), caller))
-		__atomic_add_fetch(&strangers, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&foreign_calls, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&refilled[rank], 1, __ATOMIC_RELAXED);
 	usleep(3000);
 	return 0;
@@ -1946,14 +1946,14 @@ static void repaired_by_several_threads(void **state)
 
 	(void)state;
 	caller = pthread_self();
-	strangers = 0;
+	foreign_calls = 0;
 	repair.shape = &shape;
 	repair_start(6, false);
 	memset(refilled, 0, sizeof(refilled));
 	repair_run(2, 4);
 	assert_int_equal(refilled[0], 4);	/* of newcomers */
 	assert_int_equal(refilled[2], 5);	/* of all others */
-	assert_int_equal(strangers, 0);
+	assert_int_equal(foreign_calls, 0);
 	drop();
 	repair.shape = NULL;
 }
@@ -2572,12 +2572,12 @@ static void gathered(void **state)
 /* A rank that cannot make a mesh at all says so, too, so nobody waits for it. */
 static void one_is_refused_and_nobody_hangs(void **state)
 {
-	static const int32_t stranger[] = { 7 };
+	static const int32_t foreign[] = { 7 };
 	int i;
 
 	(void)state;
 	gather_make(3);
-	members[1].attr.peers = stranger;
+	members[1].attr.peers = foreign;
 	members[1].attr.peer_count = 1;
 	start(3);
 	registry_run();

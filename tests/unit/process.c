@@ -169,11 +169,11 @@ static void the_dead_are_told_from_the_living(void **state)
 
 static void nothing_is_known_of_other_places(void **state)
 {
-	struct beest_incarnation own = { { 0 } }, stranger = { { 1, 2, 3 } };
+	struct beest_incarnation own = { { 0 } }, foreign = { { 1, 2, 3 } };
 
 	(void)state;
 	assert_int_equal(beest_process_mark(own.bytes), 0);
-	assert_int_equal(beest_process_life(&stranger, getpid(), 1, &own), BEEST_PROCESS_UNKNOWN);
+	assert_int_equal(beest_process_life(&foreign, getpid(), 1, &own), BEEST_PROCESS_UNKNOWN);
 	assert_int_equal(beest_process_life(&own, getpid(), 1, &own), BEEST_PROCESS_ALIVE);
 }
 

@@ -977,7 +977,7 @@ static void a_full_list_is_named(void **state)
 }
 
 /* A client of a later version, or of another secret, appends entries that count for it alone. */
-static void strangers_fill(size_t size)
+static void foreign_fill(size_t size)
 {
 	static uint8_t bytes[1 << 20];
 	const struct beest_service_body body = {
@@ -1008,7 +1008,7 @@ static void list_renew(struct end *server)
 }
 
 /* They are kept up to a limit, the latest ones, and hinder nobody. */
-static void a_list_with_strangers(void **state)
+static void a_list_with_foreign_entries(void **state)
 {
 	struct end *server = &ends[0];
 	int i;
@@ -1019,11 +1019,11 @@ static void a_list_with_strangers(void **state)
 	ask(&ends[2], "two");
 	assert_string_equal(accepted(server), "one");
 	assert_string_equal(accepted(server), "two");
-	strangers_fill(10000);
+	foreign_fill(10000);
 	for (i = 0; i < 4; i++)
 		list_renew(server);
 	assert_in_range(list_size(), 10000, 10400);
-	strangers_fill(100000);
+	foreign_fill(100000);
 	look_once(server);
 	assert_in_range(list_size(), BEEST_REQUESTS_UNREAD, BEEST_REQUESTS_UNREAD + 400);
 	for (i = 0; i < 4; i++)
@@ -2180,7 +2180,7 @@ int main(void)
 		TEST(a_list_that_is_full),
 		TEST(a_listener_of_a_full_list),
 		TEST(a_full_list_is_named),
-		TEST(a_list_with_strangers),
+		TEST(a_list_with_foreign_entries),
 		TEST(a_list_that_is_old),
 		TEST(many_that_came_and_went),
 		TEST(served_once_whatever_is_lost),

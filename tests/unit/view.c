@@ -36,22 +36,22 @@ static void ranks_are(size_t count)
 }
 
 /* What rank number @i contributes to call @call: @size bytes for all, and @hidden more. */
-static struct beest_view_part part_of(size_t i, uint32_t call, size_t size, size_t hidden)
+static struct beest_view_encoded entry_of(size_t i, uint32_t call, size_t size, size_t hidden)
 {
 	uint8_t *value = malloc(size + hidden + 1);
 	struct beest_fence_entry entry = {
 		.rank = (uint32_t)ranks.id[i], .incarnation = author(i), .call = call,
 		.size = (uint32_t)size, .value = value,
 	};
-	struct beest_view_part part = { .bytes = malloc(BEEST_FENCE_ENTRY + size + hidden) };
+	struct beest_view_encoded encoded = { .bytes = malloc(BEEST_FENCE_ENTRY + size + hidden) };
 	size_t k;
 
 	for (k = 0; k < size + hidden; k++)
 		value[k] = value_byte(i, k);
-	part.size = (size_t)beest_record_entry_encode(&entry, part.bytes) + hidden;
-	memcpy(part.bytes + part.size - hidden, value + size, hidden);
+	encoded.size = (size_t)beest_record_entry_encode(&entry, encoded.bytes) + hidden;
+	memcpy(encoded.bytes + encoded.size - hidden, value + size, hidden);
 	free(value);
-	return part;
+	return encoded;
 }
 
 static struct beest_view *view_open(size_t size, size_t hidden)
@@ -61,7 +61,7 @@ static struct beest_view *view_open(size_t size, size_t hidden)
 
 	assert_false(beest_view_is_whole(view));
 	for (i = 0; i < ranks.count; i++)
-		assert_true(beest_view_set(view, i, part_of(i, 4, size, hidden)));
+		assert_true(beest_view_set(view, i, entry_of(i, 4, size, hidden)));
 	assert_true(beest_view_is_whole(view));
 	return view;
 }
@@ -366,8 +366,8 @@ static void chunks_that_do_not_change_are_shared(void **state)
 	ranks_are(64);
 	first = view_make(8, 0);
 	second = view_open(8, 0);
-	assert_false(beest_view_set(second, 40, part_of(40, 4, 8, 0)));
-	assert_true(beest_view_set(second, 40, part_of(40, 5, 8, 0)));
+	assert_false(beest_view_set(second, 40, entry_of(40, 4, 8, 0)));
+	assert_true(beest_view_set(second, 40, entry_of(40, 5, 8, 0)));
 	assert_int_equal(beest_view_close(second, &leader, 9), 0);
 	assert_true(second->chunks[0] == first->chunks[0]);
 	assert_true(second->chunks[1] != first->chunks[1]);
@@ -384,8 +384,8 @@ static void what_is_hidden_is_not_in_chunks(void **state)
 	ranks_are(33);
 	first = view_make(8, 0);
 	second = view_open(8, 0);
-	assert_true(beest_view_set(second, 7, part_of(7, 4, 8, 3)));
-	assert_false(beest_view_set(second, 7, part_of(7, 4, 8, 3)));
+	assert_true(beest_view_set(second, 7, entry_of(7, 4, 8, 3)));
+	assert_false(beest_view_set(second, 7, entry_of(7, 4, 8, 3)));
 	assert_int_equal(beest_view_close(second, &leader, 9), 0);
 	assert_true(second->chunks[0] == first->chunks[0]);
 	assert_int_equal(beest_view_entry(second, 7).hidden_size, 3);
