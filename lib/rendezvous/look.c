@@ -994,8 +994,8 @@ void beest_look_degraded(struct beest_registry *registry)
 int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 {
 	const struct beest_registry_presence *presence = &registry->presence;
-	struct beest_look_want home = { .server = presence->server };
-	struct beest_look first = { .wants = &home, .count = 1, .deadline = look->deadline };
+	struct beest_look_want own = { .server = presence->server };
+	struct beest_look first = { .wants = &own, .count = 1, .deadline = look->deadline };
 	size_t i;
 
 	for (i = 0; i < look->count; i++) {
