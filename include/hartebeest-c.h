@@ -56,7 +56,7 @@ struct hartebeest_context *hartebeest_default_context(void);
  * hartebeest_get_sysvar() - the value of HARTEBEEST_NID and the like
  *
  * The environment variable @name, which begins with HARTEBEEST_.  If HARTEBEEST_NID or
- * HARTEBEEST_NPARTICIPANTS is not set, the value may come from a launcher or a settings
+ * HARTEBEEST_NPARTICIPANTS is not set, the value may be taken from a launcher or a settings
  * file; that of HARTEBEEST_PARTICIPANTS and HARTEBEEST_EXC_IP_PORT from a settings file.
  * If one of these four has no value, which the original demanded, that is logged once for
  * each.
@@ -129,7 +129,7 @@ bool hartebeest_memc_fetch_remote_qp(const char *memc_key);
  * hartebeest_rdma_post_single_fast() - post one signalled request
  *
  * @opcode: a write, a read or a send; immediate data, if the opcode has some, are 0
- * @wr_id:  comes back in the completion
+ * @wr_id:  is returned in the completion
  */
 bool hartebeest_rdma_post_single_fast(struct ibv_qp *qp, void *local, void *remote,
 				      size_t length, enum ibv_wr_opcode opcode,
@@ -145,7 +145,7 @@ bool hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local,
  * hartebeest_rdma_poll() - wait for one completion on a completion queue
  *
  * Returns false if the completion is a failure, or if the peer of a queue pair that uses
- * the queue was replaced meanwhile, so that no completion may come.
+ * the queue was replaced meanwhile, so that no completion may arrive.
  */
 bool hartebeest_rdma_poll(const char *cq);
 

@@ -2,7 +2,7 @@
 /*
  * hartebeest-mesh.h - connect every rank to every other by one call
  *
- * A mesh makes its own queue pairs, tells all ranks of them in one exchange, connects
+ * A mesh makes its own queue pairs, publishes them to all ranks in one exchange, connects
  * them, and returns when every rank has done so.  See hartebeest_mesh(3).
  *
  * Threads.  Several threads may connect different meshes at once.  For one mesh, several
@@ -57,7 +57,7 @@ struct hartebeest_mesh_attr {
 	/*
 	 * Called each second while ranks are missing, with a text such as "512 of 1024
 	 * have arrived; missing: 3, 77, 78 and 509 more", or "... are connected; ...".
-	 * It costs no request: the first rank says who is missing.  Not called with gather.
+	 * It costs no request: the first rank publishes who is missing.  Not called with gather.
 	 * Called by the caller's thread.  May not use the mesh, nor throw.
 	 */
 	void (*progress)(void *data, const char *text);
@@ -105,7 +105,7 @@ struct hartebeest_mesh_stats {
  * @deadline: as in hartebeest.h, but not HARTEBEEST_ONCE: ranks cannot meet in one look
  *
  * Collective.  Returns when every rank is connected to every other.  A rank that is
- * killed and started again meanwhile takes its place.  A rank that fails says so to all:
+ * killed and started again meanwhile takes its place.  A rank that fails notifies all:
  * their calls fail within two seconds, with its errno and its sentence.  On failure nothing of
  * the mesh is left on this rank.  Other ranks may have succeeded by then, and learn of the
  * failure by their next hartebeest_mesh_barrier().
@@ -117,7 +117,7 @@ struct hartebeest_mesh_stats {
  * (ranks differ in @attr, a peer does not name this rank, ports differ in RoCE version,
  * partition and so on, or gather() stored something else than what ranks contributed),
  * -ETIMEDOUT (the sentence names the missing ranks), -EMSGSIZE (the server takes only
- * short values), -ECONNABORTED (a rank said that it failed), -ESHUTDOWN (a rank left before
+ * short values), -ECONNABORTED (a rank reported that it failed), -ESHUTDOWN (a rank left before
  * it was connected), -ESTALE (the first rank died while the server lost what all had agreed on),
  * or the errno of a verbs call, of the server, of gather() or of refill().
  *

@@ -17,7 +17,7 @@
  *   lkey     ibv_mr.lkey of the local region; ignored with IBV_SEND_INLINE
  *   remote   address in the peer's process, inside the region of rkey
  *   rkey     ibv_mr.rkey of the peer's region (hartebeest_mr_fetch(3))
- *   wr_id    comes back in ibv_wc.wr_id
+ *   wr_id    is returned in ibv_wc.wr_id
  *   flags    enum ibv_send_flags: IBV_SEND_SIGNALED for a completion on success,
  *            IBV_SEND_INLINE, IBV_SEND_FENCE, IBV_SEND_SOLICITED
  *   imm      32 bits for the peer, in host byte order.  They travel big-endian, and
@@ -168,7 +168,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_send_imm(struct ibv_qp *qp, const void *l
 /**
  * hartebeest_post_send_ud() - SEND to one of many peers of a UD queue pair
  *
- * ah, qp_num and qkey come from hartebeest_qp_ud_address(3).  length is at most the path MTU
+ * ah, qp_num and qkey are those of hartebeest_qp_ud_address(3).  length is at most the path MTU
  * in bytes.  In the receiver's buffer the data follow 40 bytes that hold a GRH or are
  * undefined.
  */

@@ -237,7 +237,7 @@ public:
 	void cancel() const noexcept { hartebeest_cancel(get()); }
 	void cancel_clear() const noexcept { hartebeest_cancel_clear(get()); }
 
-	/* Tells the processes that wait for this one that it has given up. */
+	/* Notifies the processes that wait for this one that it has given up. */
 	void fail(const std::string &text) const { check(hartebeest_fail(get(), text.c_str())); }
 
 	/* ------------------------------------------------------- messages --- */
@@ -432,7 +432,7 @@ private:
 		return hb;
 	}
 
-	/* A line may come while log() sets the first function, before it is stored here. */
+	/* A line may be logged while log() sets the first function, before it is stored here. */
 	static void write_line(void *data, int level, const char *text)
 	{
 		const detail::context_state *to = static_cast<detail::context_state *>(data);
@@ -529,7 +529,7 @@ private:
 
 class shared_receive_queue : public object<struct ibv_srq> {
 public:
-	/* @max_wr and @max_sge of 0 come from the options for receives of queue pairs. */
+	/* @max_wr and @max_sge of 0 are taken from the options for receives of queue pairs. */
 	shared_receive_queue(const protection_domain &pd, const std::string &name,
 			     uint32_t max_wr = 0, uint32_t max_sge = 0)
 		: object(made(pd, name, max_wr, max_sge), pd.context_handle(), name,
@@ -621,7 +621,7 @@ private:
 
 class queue_pair : public object<struct ibv_qp> {
 public:
-	/* In RESET.  The default type and each size of 0 come from the options. */
+	/* In RESET.  The default type and each size of 0 are taken from the options. */
 	queue_pair(const protection_domain &pd, const std::string &name,
 		   const completion_queue &send, const completion_queue &recv,
 		   enum ibv_qp_type type = HARTEBEEST_QPT_DEFAULT,
@@ -774,7 +774,7 @@ public:
 	pair_list(pair_list &&) = default;
 	pair_list &operator=(pair_list &&) = default;
 
-	/* @room: number of the peer's regions to receive; not 0: at least one must come. */
+	/* @room: number of the peer's regions to receive; not 0: at least one must arrive. */
 	void add(const queue_pair &qp, const std::string &key, const std::string &peer_key,
 		 uint32_t room = 0)
 	{

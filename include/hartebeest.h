@@ -66,11 +66,11 @@
  * returns the server's errno only if the failure lasts that long.  A server that does not
  * answer may hold the call up for a quarter of a second longer: the last look gets that time.
  *
- * With HARTEBEEST_ONCE nothing is retried, and -EAGAIN means: call again.  It stands for
+ * With HARTEBEEST_ONCE nothing is retried, and -EAGAIN means: call again.  It covers
  * all that a call with a deadline would go on waiting for: what the call looked for is not
  * there, its record cannot be read, or its server does not answer or refuses connections,
  * as one that is started late.  The sentence gives the cause; how long to try is up to the
- * program.  Any other errno is final.  A program that polls hears of ranks that leave or fail
+ * program.  Any other errno is final.  A program that polls learns of ranks that leave or fail
  * and of a second process of its rank as one that waits does.  No failure of such a call is
  * logged.  Any other negative deadline is -EINVAL.
  *
@@ -105,9 +105,9 @@
  * -ENOENT.
  *
  * Callbacks.  The library calls a function of the program only within a call of the program,
- * and on its thread; only log lines may also come from threads of a mesh.  The function must
+ * and on its thread; threads of a mesh may also call the log function.  The function must
  * return: no C++ exception, no longjmp(3), no pthread_exit(3).  It must not destroy an object
- * that the call uses, nor close the context.  Each prototype says which calls it may make.
+ * that the call uses, nor close the context.  Each prototype names the calls that it may make.
  *
  * Fork.  A child must not use its parent's context.  There, calls that use the server
  * return -EPERM, and hartebeest_close() only forgets the context.
@@ -197,8 +197,8 @@ int hartebeest_open_verbs(struct hartebeest_context **hbp, const char *const *op
  * Destroys objects, and frees buffers of hartebeest_mr_create(), in reverse order of
  * creation.  From the server it removes the records of memory regions, of requests, and
  * of queue pairs that were never connected, if they are still this context's own.  For
- * one minute, the record of a queue pair that was connected says that it is closed, so
- * its peer can still confirm, and the rank's record says that the rank has left.
+ * one minute, the record of a queue pair that was connected shows that it is closed, so
+ * its peer can still confirm, and the rank's record shows that the rank has left.
  * Messages and barriers stay until their time to live ends, since a peer may be about to
  * read them.  Waits three seconds at most for servers that do not answer, or
  * four times as long as the slowest answers took, however many there are.
@@ -312,7 +312,7 @@ const char *hartebeest_job(const struct hartebeest_context *hb);
 /**
  * hartebeest_origin() - rank, size and job, each with its source
  * @warning: receives a text about contradictions between two launchers, and about a job id
- *           that several runs may have, "" if there is nothing to say; may be NULL
+ *           that several runs may have, "" if there is neither; may be NULL
  *
  * For example "rank 3 of 8 (from SLURM_PROCID, SLURM_STEP_NUM_TASKS), local rank 1 (from
  * SLURM_LOCALID), job 4711.0 (from SLURM_JOB_ID.SLURM_STEP_ID)".  The context owns both
@@ -809,7 +809,7 @@ struct hartebeest_qp_attr {
 	const char *recv_cq;		/* NULL: send_cq */
 	const char *srq;		/* name of a shared receive queue; NULL: none */
 	void *qp_context;		/* as in ibv_create_qp(3) */
-	struct ibv_qp_cap cap;		/* fields of 0 come from the options; out: granted */
+	struct ibv_qp_cap cap;		/* fields of 0 are taken from the options; out: granted */
 	enum ibv_qp_type type;		/* HARTEBEEST_QPT_DEFAULT: option qp_init_attr.qp_type */
 	int32_t sq_sig_all;		/* 1: each send request makes a completion */
 };
@@ -826,7 +826,7 @@ static inline void hartebeest_qp_attr_init(struct hartebeest_qp_attr *attr)
  * @attr: what to make; pd and send_cq are required
  * @qp:   may be NULL; owned by the context
  *
- * Sizes come from @attr or from the options qp_init_attr.cap.*, and are reduced to
+ * Sizes are taken from @attr or from the options qp_init_attr.cap.*, and are reduced to
  * what the device supports; inline data is halved until the device accepts it.  The sizes
  * granted are in @attr->cap, and can be read later by hartebeest_qp_cap().
  *
@@ -843,7 +843,7 @@ int hartebeest_qp_create(struct hartebeest_context *hb, const char *name,
  * hartebeest_qp_create_verbs() - create a queue pair from a filled struct ibv_qp_init_attr
  * @pd:   name of the protection domain
  * @attr: queues, SRQ, type and so on as for ibv_create_qp(3); sizes of 0 in attr->cap
- *        come from the options; on success attr->cap has the sizes granted
+ *        are taken from the options; on success attr->cap has the sizes granted
  *
  * Returns as hartebeest_qp_create().
  *
@@ -935,9 +935,9 @@ struct hartebeest_remote_qp {
  * @text:     receives "rank 3 on cn08, pid 17, mlx5_0:1"
  *
  * Asks the server.  If the peer has left or failed, or was a process of this host and is
- * dead, the text says so, and so do later texts of hartebeest_completion_text().  If the
+ * dead, the text adds that, and so do later texts of hartebeest_completion_text().  If the
  * server does not answer, the text names the rank alone; if another process has that rank
- * now, it says so instead of naming host and device.
+ * now, it notes that instead of naming host and device.
  *
  * Returns the length of the text in all these cases, -ENOENT (never fetched) or -EINVAL.
  *
@@ -958,7 +958,7 @@ int hartebeest_peer_text(struct hartebeest_context *hb, const char *peer_key, ch
  * could not connect to a queue pair of this context, and has closed, ends the wait.
  *
  * Returns 0, -ETIMEDOUT, -EBADMSG, -EPROTONOSUPPORT, -EIO or -ENETDOWN, as
- * hartebeest_mr_fetch(), -ECONNABORTED (the peer gave up; the sentence says why), or, if
+ * hartebeest_mr_fetch(), -ECONNABORTED (the peer gave up; the sentence has the reason), or, if
  * both ends disagree, as hartebeest_qp_connect().
  *
  * Since: 0.1
@@ -1025,12 +1025,12 @@ int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
  * @name:     of the local queue pair; NULL: the newest that is connected to @peer_key
  * @peer_key: to which @name is connected
  *
- * Succeeds when the peer's record says that it is in RTR or later for this very queue
- * pair of this very process.  A record of an earlier run cannot say that.  If the peer has
+ * Succeeds when the peer's record shows that it is in RTR or later for this very queue
+ * pair of this very process.  A record of an earlier run cannot show that.  If the peer has
  * restarted meanwhile, the local queue pair goes back to RESET and connects to the new
  * one.  If that fails, it is not connected, and hartebeest_qp_reconnect() tries again.
  *
- * Both ends must have published and connected.  hartebeest_qp_connect() tells the peer;
+ * Both ends must have published and connected.  hartebeest_qp_connect() notifies the peer;
  * if the server did not answer just then, the next call that publishes, waits or follows
  * a peer does.  So connect all queue pairs first, then confirm them in any order.
  *
@@ -1146,8 +1146,8 @@ int hartebeest_qp_ud_address(struct hartebeest_context *hb, const char *name,
  * @text: receives status and its usual meaning, vendor error, wr_id, queue pair and peer
  *
  * Asks no server.  If the peer did not answer, and a wait or hartebeest_peer_text() has found
- * earlier that it has left, failed or died, or that another process has its rank, the text says
- * so.
+ * earlier that it has left, failed or died, or that another process has its rank, the text adds
+ * that.
  *
  * Returns the length of the text.
  *
@@ -1197,7 +1197,7 @@ int hartebeest_srq_adopt(struct hartebeest_context *hb, const char *name,
 
 /**
  * hartebeest_mr_adopt() - name a memory region that the program registered
- * @access: the flags of its registration, which verbs cannot tell; peers see them
+ * @access: the flags of its registration, which verbs do not report; peers see them
  *
  * hartebeest_mr_destroy() forgets the region, and takes back what was published of it.
  * Call that, or hartebeest_close(), before ibv_dereg_mr(3).
@@ -1271,7 +1271,7 @@ struct hartebeest_pair {
 	const char *const *offer;	/* names of local regions that the peer gets */
 	struct hartebeest_remote_mr *regions;	/* receives the peer's regions, in its order */
 	uint32_t offer_count;		/* names in offer, at most 255 */
-	uint32_t region_room;		/* elements of regions; not 0: at least one must come */
+	uint32_t region_room;		/* elements of regions; not 0: at least one must arrive */
 	/* out */
 	uint32_t region_count;		/* number of regions that the peer offers */
 	int32_t result;			/* of this pair alone: 0 or a negative errno */
@@ -1457,7 +1457,7 @@ int hartebeest_msg_delete(struct hartebeest_context *hb, const char *key, int64_
  * Leftovers of an earlier run do not count.  A call after -ETIMEDOUT or -EAGAIN continues
  * the same pass: this rank has arrived, and the others may pass meanwhile.  The first call
  * under a name agrees on the processes that take part, and so takes longer than later ones.
- * A rank that cannot take part says so to all: their calls fail within two seconds, with its
+ * A rank that cannot take part notifies all: their calls fail within two seconds, with its
  * errno and its sentence.
  *
  * Returns 0, -EPROTO (another rank calls hartebeest_gather() with this name; no rank passes),
@@ -1517,7 +1517,7 @@ int hartebeest_counter_add(struct hartebeest_context *hb, const char *key, uint3
 			   uint64_t *value, int64_t deadline);
 
 /**
- * hartebeest_fail() - tell all waiting ranks that this rank has given up
+ * hartebeest_fail() - notify all waiting ranks that this rank has given up
  * @text: the reason, for people; the first 200 bytes are kept
  *
  * Current and later waits of all other ranks end within two seconds with -ECONNABORTED,
@@ -1535,7 +1535,7 @@ int hartebeest_counter_add(struct hartebeest_context *hb, const char *key, uint3
  * process.  A rank that does not know waits on, and if that wait fails, its sentence mentions
  * the failure.
  *
- * Returns 0, or the error of a server, which then may not have heard of the failure.
+ * Returns 0, or the error of a server, which then may not have stored the failure.
  *
  * Since: 0.1
  */
@@ -1566,7 +1566,7 @@ struct hartebeest_client {
  * @service: 1 to 64 printable ASCII characters without blanks and '/'
  *
  * A service has one listener: the last process that called this function.
- * hartebeest_service_accept() tells the previous one that it was replaced.  Rank and size
+ * hartebeest_service_accept() reports to the previous one that it was replaced.  Rank and size
  * need not be known.  Another call by the listener changes nothing.
  *
  * Returns 0, -EINVAL (the name), -ETIMEDOUT or -EAGAIN.

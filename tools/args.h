@@ -3,7 +3,7 @@
  * args.h - options of a command line, by table
  *
  * Owns their grammar: --name VALUE, --name=VALUE, -n VALUE, -nVALUE, flags together as -ab,
- * and "--", after which all words are operands.  Stores each value where the table says.
+ * and "--", after which all words are operands.  Stores each value where its row points.
  * Knows nothing of subcommands.
  */
 #ifndef TOOLS_ARGS_H

@@ -319,7 +319,7 @@ static int unknown_option(const char *word)
 {
 	char why[300];
 
-	snprintf(why, sizeof(why), is_option(NULL, word) ? "%s comes before the command: options "
+	snprintf(why, sizeof(why), is_option(NULL, word) ? "%s is before the command: options "
 		 "follow it" : "unknown option %s: without a command, there are --help and "
 		 "--version", BEEST_QUOTE(word));
 	return usage("", why);

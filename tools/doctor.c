@@ -137,7 +137,7 @@ static void check_node(struct out *out, const char *name)
 	}
 }
 
-/* Nodes of devices in other name spaces say nothing. */
+/* Nodes of devices in other name spaces show nothing. */
 static void check_nodes(struct out *out)
 {
 	const struct dirent *entry;
@@ -253,7 +253,7 @@ static void check_counters(struct out *out, const struct ports_port *port)
 		 "the port of the switch");
 }
 
-/* Software devices have none, and say 0.0.0. */
+/* Software devices have none, and report 0.0.0. */
 static void note_firmware(const struct ports_port *port)
 {
 	size_t used = strlen(firmware);
@@ -550,7 +550,7 @@ static int doctor(struct out *out, int count, char **operands)
 
 const struct command doctor_command = {
 	.name = "doctor",
-	.help = "Says what stands in the way of RDMA and Memcached here, and what to do about it.",
+	.help = "Reports what is in the way of RDMA and Memcached here, and what to do about it.",
 	.options = options,
 	.run = doctor,
 	.more = "Exit status 1: a check failed.  With warnings only, it is 0.\n",

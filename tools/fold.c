@@ -80,7 +80,7 @@ static int reports_compare(const void *a, const void *b)
 	return strcmp(((const struct report *)a)->text, ((const struct report *)b)->text);
 }
 
-/* The number of reports from @first on that say the same. */
+/* The number of reports from @first on that are the same. */
 static int alike(const struct report *first, const struct report *end)
 {
 	const struct report *at = first;

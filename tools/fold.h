@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fold.h - what all ranks say, with equal ones together
+ * fold.h - what all ranks report, with equal ones together
  *
- * Owns the messages by which ranks tell rank 0, and the order of what it shows.  Knows nothing of
- * what they say.
+ * Owns the messages by which ranks report to rank 0, and the order of what it shows.  Knows nothing
+ * of their contents.
  */
 #ifndef TOOLS_FOLD_H
 #define TOOLS_FOLD_H

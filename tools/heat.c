@@ -184,7 +184,7 @@ void heat_map(const struct heat *heat, FILE *to, bool color, int columns)
 #define SVG_SIDE 480.0			/* of a matrix */
 #define SVG_TOP 70
 #define SVG_LEFT 110
-#define SVG_BARS 120			/* how late each rank came */
+#define SVG_BARS 120			/* how late each rank arrived */
 #define SVG_GAP 60
 
 /* Escapes text of other processes, which must not become markup. */
@@ -317,7 +317,7 @@ static void svg_labels(const struct matrix *matrix, FILE *to, double left, bool 
 	}
 }
 
-/* A bar beside each row: how much later than the first rank its rank came. */
+/* A bar beside each row: how much later than the first rank its rank arrived. */
 static void svg_late(const struct matrix *matrix, FILE *to, double left)
 {
 	double scale = SVG_SIDE / matrix->count, longest = 1e6;
@@ -326,7 +326,7 @@ static void svg_late(const struct matrix *matrix, FILE *to, double left)
 	for (i = 0; i < matrix->count; i++)
 		if (matrix->rows[i].here)
 			longest = BEEST_MAX(longest, (double)matrix_late(matrix, i));
-	fprintf(to, "<text class=\"title\" x=\"%g\" y=\"28\">came late</text>\n"
+	fprintf(to, "<text class=\"title\" x=\"%g\" y=\"28\">arrived late</text>\n"
 		"<text x=\"%g\" y=\"%d\">up to %.3g ms</text>\n", left, left, SVG_TOP - 10,
 		longest / 1e6);
 	for (i = 0; i < matrix->count; i++)

@@ -280,5 +280,5 @@ const struct command keys_command = {
 		"  epoch                   random bytes, which change when the server loses all\n"
 		"  news                    random bytes, which change when a rank leaves or fails\n"
 		"  starts/N                the processes of a rank that began a moment ago\n"
-		"  .../count               how many have come, as the servers count\n",
+		"  .../count               how many have arrived, as the servers count\n",
 };

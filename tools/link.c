@@ -11,7 +11,7 @@
 #include "tools/link.h"
 #include "tools/ports.h"
 
-/* How long to wait for a completion or an echo.  What UC and UD lose does not come later. */
+/* How long to wait for a completion or an echo.  What UC and UD lose does not arrive later. */
 #define PATIENCE (5 * BEEST_SECOND)
 #define PATIENCE_LOSSY BEEST_SECOND
 
@@ -122,7 +122,7 @@ static int connect_qp(struct link *link, int64_t deadline)
 	return ret;
 }
 
-/* Goes before the fetch of the region, which might find a former process's. */
+/* Goes before the fetch of the region, which might find an earlier process's. */
 static int confirm(struct link *link, int64_t deadline)
 {
 	if (link->pinger.plan->type == IBV_QPT_UD) {

@@ -238,7 +238,7 @@ int64_t matrix_between(const struct matrix *matrix, const int *group, bool same)
 	return share_of(matrix, matrix->times, group, same, 5000);
 }
 
-/* All ranks pass at about the same time, so the rank that waited least came last. */
+/* All ranks pass at about the same time, so the rank that waited least arrived last. */
 static int64_t waited(const struct matrix_row *row)
 {
 	return row->phases[MATRIX_CREATE] + row->phases[MATRIX_PUBLISH] +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * matrix.h - the measurements of every rank to every other, and what stands out in them
+ * matrix.h - the measurements of every rank to every other, and the outliers in them
  *
  * Owns the numbers, their form as JSON, and the judgement: groups, slow pairs, late ranks,
  * and changes since another run.  Knows nothing of how they are shown.
@@ -35,7 +35,7 @@ extern const char *const matrix_phases[MATRIX_PHASES];
 
 struct matrix_row {
 	int rank;			/* its id */
-	bool here;			/* its report was read, or it is the own row */
+	bool here;			/* its report was read, or it is this rank's */
 	char host[64];
 	int64_t phases[MATRIX_PHASES];	/* ns */
 	char *error;			/* why it failed or its report is missing; NULL: neither */
@@ -73,7 +73,7 @@ bool matrix_read(struct matrix *matrix, struct json_object *object);
 /* The number at @share ten-thousandths of all: 5000 is the median.  MATRIX_NONE: no numbers. */
 int64_t matrix_share(const struct matrix *matrix, const int64_t *values, int share);
 
-/* How much later than the first rank this one came to the bring-up, in ns. */
+/* How much later than the first rank this one reached the bring-up, in ns. */
 int64_t matrix_late(const struct matrix *matrix, int row);
 
 /*
@@ -106,7 +106,7 @@ bool matrix_is_worse(const struct matrix_pair *pair);
 
 /*
  * Pairs that take more than 3/2 or less than 2/3 of their time in @old, or failed in one of the
- * two.  Ranks are compared by their id.  As matrix_slow(); pairs that became better come last.
+ * two.  Ranks are compared by their id.  As matrix_slow(); pairs that became better are last.
  */
 int matrix_changes(const struct matrix *matrix, const struct matrix *old,
 		   struct matrix_pair *pairs, int most);

@@ -14,7 +14,7 @@
 #define SERVICE "ping"
 #define TOLD "told "
 
-/* How long an end asks before it listens again: several may have come at once. */
+/* How long an end asks before it listens again: several may have arrived at once. */
 #define ASK_TIME (3 * BEEST_SECOND)
 
 /* For the last message of an end that leaves. */
@@ -30,7 +30,7 @@ static int push_plan(struct meet *meet, const char *key, int64_t deadline)
 	return hartebeest_msg_push(meet->hb, key, text, strlen(text), deadline);
 }
 
-/* Ranks use one key for both, so what an end tells may replace its plan. */
+/* Ranks use one key for both, so what an end sends may replace its plan. */
 static bool told_read(const char *text, char *told, size_t size)
 {
 	if (strncmp(text, TOLD, strlen(TOLD)))
@@ -46,7 +46,7 @@ const char *meet_reason(const char *told)
 	return blank ? blank + 1 : "";
 }
 
-/* Merges the plans of both ends, which come to the same result.  Returns 1 or -EINVAL. */
+/* Merges the plans of both ends, which both compute the same result.  Returns 1 or -EINVAL. */
 static int agree(struct meet *meet, struct meeting *meeting, const char *text)
 {
 	struct plan other;
@@ -98,7 +98,7 @@ static bool rank_at(const struct meet *meet, int index, struct meeting *meeting)
 	return true;
 }
 
-/* Plans replace those of a former run.  After the barrier all plans are of this run. */
+/* Plans replace those of an earlier run.  After the barrier all plans are of this run. */
 static int begin_ranks(struct meet *meet, int64_t deadline)
 {
 	struct meeting meeting;

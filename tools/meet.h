@@ -6,7 +6,7 @@
  * nothing of queue pairs but the keys for their records.
  *
  *   ranks    a launcher has numbered the processes: the first rank pings each other rank
- *   anybody  the last to come listens, and the listener before it becomes its client: so two
+ *   any      the last to arrive listens, and the listener before it becomes its client: so two
  *            meet though neither knows which is first, and what a crash leaves does no harm
  *   listen   serves all clients that ask for a name
  *   ask      is a client of the listener of a name
@@ -38,7 +38,7 @@ struct meet {
 	int next;			/* MEET_RANKS: position of the next rank */
 };
 
-/* Bytes for what an end tells the other: a status, a blank, and the reason or the result. */
+/* Bytes for what an end sends the other: a status, a blank, and the reason or the result. */
 #define MEET_TOLD 700
 
 struct meeting {
@@ -64,10 +64,10 @@ int meet_next(struct meet *meet, struct meeting *meeting, int64_t deadline);
 /* Lets the other end go, which gets @text by meet_told().  Works after hartebeest_cancel(). */
 void meet_tell(struct meet *meet, const struct meeting *meeting, const char *text);
 
-/* Looks once.  Returns 1 with what the other end told, or 0. */
+/* Looks once.  Returns 1 with what the other end sent, or 0. */
 int meet_told(struct meet *meet, const struct meeting *meeting, char *text, size_t size);
 
-/* What follows the status in what was told. */
+/* What follows the status in what was sent. */
 const char *meet_reason(const char *told);
 
 /* Ends a meeting, and leaves nothing of it on the servers. */

@@ -10,7 +10,7 @@
 #include "lib/base/memlock.h"
 #include "tools/memory.h"
 
-/* A limit below this is a distribution's default, not somebody's choice. */
+/* A limit below this is a distribution's default, not a choice. */
 #define SMALL (UINT64_C(64) << 20)
 
 /* The place of the limit depends on what started this process. */

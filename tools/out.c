@@ -23,7 +23,7 @@
 #define COLUMNS_MIN 40
 #define TEXT_COLUMNS_MIN 24	/* beside a label; with fewer, text continues below the label */
 
-/* Marks are four columns wide, and words, so that nobody depends on the colour. */
+/* Marks are four columns wide, and words, so that no reader depends on the colour. */
 static const struct level {
 	const char *mark, *color, *name;
 } levels[OUT_LEVELS] = {

@@ -133,11 +133,11 @@ static int show_sum(struct ping *ping, const struct sum *sum)
 	snprintf(ping->summary, sizeof(ping->summary), "%" PRId64 " pings, %" PRId64 " lost, %"
 		 PRId64 " wrong", sum->sent, sum->lost, sum->wrong);
 	if (sum->wrong) {
-		out_line(ping->out, OUT_FAILURE, "data", "%" PRId64 " of %" PRId64 " came back "
+		out_line(ping->out, OUT_FAILURE, "data", "%" PRId64 " of %" PRId64 " returned "
 			 "with wrong bytes", sum->wrong, back);
 		out_cure(ping->out, "a device, its firmware or memory is broken: try other ports");
 	} else if (back) {
-		out_line(ping->out, OUT_OK, "data", "%" PRId64 " of %" PRId64 " came back, each "
+		out_line(ping->out, OUT_OK, "data", "%" PRId64 " of %" PRId64 " returned, each "
 			 "byte as it was sent", back, sum->sent);
 	} else if (!sum->lost) {
 		out_line(ping->out, OUT_NOTE, "data", "no ping was completed");
@@ -273,7 +273,7 @@ static int look_after(struct ping *ping, const struct meeting *meeting, struct l
 		return pinger_touch(pinger);
 	if (ping->meet.way == MEET_RANKS || silent < ping->timeout + pinger->plan->interval)
 		return 0;
-	snprintf(pinger->why, sizeof(pinger->why), "nothing came for %" PRId64 " s",
+	snprintf(pinger->why, sizeof(pinger->why), "nothing arrived for %" PRId64 " s",
 		 silent / BEEST_SECOND);
 	return -ETIMEDOUT;
 }
@@ -386,9 +386,9 @@ static bool has_said_nothing(void *data)
 }
 
 /*
- * Each end reports a failure once, and tells the other: one that has not found it itself would
+ * Each end reports a failure once, and notifies the other: one that has not found it itself would
  * wait in vain, and then name a false cause.  *gone: the peer has left, which does not count if
- * another comes.
+ * another arrives.
  */
 static int link_failed(struct failed *failed, const struct link *link, int ret, bool *gone)
 {
@@ -509,7 +509,7 @@ static bool make_plan(struct ping *ping, char *why, size_t size)
 	return plan_finish(&check, why, size);
 }
 
-/* Under a launcher, the lines of all ranks come out in one place. */
+/* Under a launcher, the lines of all ranks appear in one place. */
 static void name_rank(struct ping *ping, const char *host)
 {
 	const int rank = hartebeest_rank(ping->hb);

@@ -166,7 +166,7 @@ int pinger_refill(const struct pinger *pinger, struct ibv_qp *qp)
 	return ret;
 }
 
-/* Receives are flushed when a request fails, so the request's completion tells the cause. */
+/* Receives are flushed when a request fails, so the request's completion shows the cause. */
 static int completion_failed(struct pinger *pinger, const struct ibv_wc *wc)
 {
 	struct ibv_wc cause = *wc;
@@ -178,7 +178,7 @@ static int completion_failed(struct pinger *pinger, const struct ibv_wc *wc)
 }
 
 /*
- * Returns 1 with the next completion, or 0 if none came until @until.  Yields between polls:
+ * Returns 1 with the next completion, or 0 if none arrived until @until.  Yields between polls:
  * two ends on one machine may have fewer processors than they and the kernel need.  Skips
  * completions that a failed queue pair of a mesh left in the queue.
  */
@@ -502,7 +502,7 @@ int64_t pinger_first(struct pinger *pinger, int64_t until)
 			ret = lossy && hartebeest_clock() < until ? 0 : no_answer(pinger, "echo");
 		} else if (ret == 0) {
 			snprintf(pinger->why, sizeof(pinger->why),
-				 "what came back is not what was sent");
+				 "what returned is not what was sent");
 			ret = -EBADMSG;
 		}
 	}

@@ -2,7 +2,7 @@
 /*
  * pinger.h - pings over a connected queue pair, and the other end's answers
  *
- * Owns the layout of the region, the data of a ping, and the check whether it came back
+ * Owns the layout of the region, the data of a ping, and the check that it returned
  * right.  Knows nothing of how the queue pair was connected, and prints nothing.
  *
  * If the other end's device does the work (write, read and atomics over RC), a ping lasts
@@ -69,7 +69,7 @@ int pinger_measure(struct pinger *pinger, uint32_t size, struct pinger_result *r
 		   void (*seen)(void *data, const struct pinger_result *result), void *data);
 
 /*
- * At the other end: sends one message back.  Returns 1, 0 if none came for @idle ns, or a
+ * At the other end: sends one message back.  Returns 1, 0 if none arrived for @idle ns, or a
  * negative errno with a sentence.
  */
 int pinger_answer(struct pinger *pinger, int64_t idle);

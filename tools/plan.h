@@ -28,7 +28,7 @@ enum plan_op {
 /* The words of --op and --type, ended by NULL.  The first type is IBV_QPT_RC. */
 extern const char *const plan_ops[], *const plan_types[];
 
-/* The value of a field that nobody has set. */
+/* The value of a field that was not set. */
 #define PLAN_OPEN (-1)
 
 struct plan {
@@ -54,12 +54,12 @@ int64_t plan_word(const char *const *words, const char *word);
 
 /*
  * Sets @plan, which may be one of the two, to what both ends want.  What neither has set stays
- * PLAN_OPEN.  False: they differ, and @why says in what.
+ * PLAN_OPEN.  False: they differ, and @why names in what.
  */
 bool plan_merge(struct plan *plan, const struct plan *one, const struct plan *other, char *why,
 		size_t size);
 
-/* Sets defaults for PLAN_OPEN.  False: the plan cannot be carried out, and @why says why. */
+/* Sets defaults for PLAN_OPEN.  False: the plan cannot be carried out, and @why has the reason. */
 bool plan_finish(struct plan *plan, char *why, size_t size);
 
 /* Does the other end answer each ping by a message of its own?  Else its device answers. */

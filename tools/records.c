@@ -484,7 +484,7 @@ static void add_numbers(struct beest_text *text, const struct records *records,
 	beest_text_add(text, "queue pair numbers of a mesh, %zu bytes", record->record.size);
 }
 
-/* What the entries in the list of a service say together: who listens, and of how many requests. */
+/* What the entries in the list of a service show: who listens, and of how many requests. */
 static void add_list(struct beest_text *text, const struct records *records,
 		     const struct records_record *record)
 {

@@ -333,7 +333,7 @@ static const char *outlook(const struct job *job, char text[80])
 	return text;
 }
 
-/* Reports a failed rank.  A rank that was told to end has not failed. */
+/* Reports a failed rank.  A rank that was asked to end has not failed. */
 static void judge(struct job *job, const struct rank *rank)
 {
 	int index = (int)(rank - job->ranks);

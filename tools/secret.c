@@ -33,12 +33,12 @@ struct author {
 static int report(struct out *out, const char *folder, const char *address, int err)
 {
 	out_error(out, "cannot make the secret in %s: %s; give --secret-dir a folder that all "
-		  "nodes share; --no-secret leaves the records unsealed: then whoever reaches %s "
-		  "can direct RDMA writes", folder, strerror(err), address);
+		  "nodes share; --no-secret leaves the records unsealed: then any process that "
+		  "reaches %s can direct RDMA writes", folder, strerror(err), address);
 	return STATUS_FAILED;
 }
 
-/* In a sticky folder, as /tmp is, nobody else can remove or rename a file. */
+/* In a sticky folder, as /tmp is, no other user can remove or rename a file. */
 static int check_folder(struct out *out, const char *folder)
 {
 	struct stat status;
@@ -163,7 +163,7 @@ int secret_make(struct out *out, const char *given, const char *address, char pa
 	path[0] = '\0';
 #ifndef HAVE_CRYPTO
 	out_error(out, "this build has no libcrypto, so it cannot seal records: --no-secret serves "
-		  "without, and then whoever reaches %s can direct RDMA writes", address);
+		  "without, and then any process that reaches %s can direct RDMA writes", address);
 	return STATUS_FAILED;
 #endif
 	ret = find_folder(given, folder);

@@ -2,8 +2,8 @@
 /*
  * secret.h - the file with the secret of a job
  *
- * Owns its folder, name and bytes, and removes those that nobody else could.  Knows nothing of who
- * reads it.
+ * Owns its folder, name and bytes, and removes those that no other process could.  Knows nothing of
+ * who reads it.
  */
 #ifndef TOOLS_SECRET_H
 #define TOOLS_SECRET_H

@@ -52,7 +52,7 @@ static const struct args_option options[] = {
 	{ "secret-dir", 's', ARGS_TEXT, &secret_dir, .value = "FOLDER",
 	  .help = "for the secret, shared by all nodes; by default ~/" SECRET_FOLDER },
 	{ "no-secret", 0, ARGS_FLAG, &no_secret,
-	  .help = "records are not sealed: whoever reaches the server can change them" },
+	  .help = "records are not sealed: any process that reaches the server can change them" },
 	{ "background", 'b', ARGS_FLAG, &background,
 	  .help = "print the environment for a shell, and end with that shell" },
 	{ .name = NULL },
@@ -79,7 +79,7 @@ static const char *const variables[] = {
 #define PASSED 3
 
 /*
- * Variables that tell a launcher which others to pass on.  srun passes all by default, and Hydra
+ * Variables that list which others a launcher passes on.  srun passes all by default, and Hydra
  * always; Open MPI's mpirun passes its own only.
  */
 static const struct passing {
@@ -107,14 +107,14 @@ static void pass_variables(const struct passing *passing)
 	setenv(passing->variable, list.buffer, 1);
 }
 
-/* @value: NULL: none.  What an earlier serve has left is nobody's wish. */
+/* @value: NULL: none.  What an earlier serve has left is no user's wish. */
 static void set_variable(const struct serving *serving, const char *name, const char *value)
 {
 	const char *former = getenv(name);
 
 	if (former && !getenv(PID))
-		out_error(serving->out, "%s was %s, and is %s for this job; to use the former, "
-			  "leave serve out", name, former, value ? value : "unset");
+		out_error(serving->out, "%s was %s, and is %s for this job; to use the earlier "
+			  "value, leave serve out", name, former, value ? value : "unset");
 	if (value)
 		setenv(name, value, 1);
 	else
@@ -365,7 +365,7 @@ static int serve_job(struct serving *serving, char **words, int count)
 	return serving->status;
 }
 
-/* Until a signal comes. */
+/* Until a signal arrives. */
 static int serve_alone(struct serving *serving)
 {
 	sigset_t signals, unblocked;
@@ -426,7 +426,7 @@ static pid_t find_shell(void)
 	return shell;
 }
 
-/* Runs in the process in the background until the shell ends, or a signal comes. */
+/* Runs in the process in the background until the shell ends, or a signal arrives. */
 static int serve_shell(struct serving *serving, pid_t shell, int pipe)
 {
 	const uint64_t began = beest_process_ticks(shell);
@@ -436,7 +436,7 @@ static int serve_shell(struct serving *serving, pid_t shell, int pipe)
 
 	set_environment(serving, false);
 	print_environment(to);
-	putc('\0', to);		/* the guard has the pipe, too, so its end says nothing */
+	putc('\0', to);		/* the guard has the pipe, too, so its end shows nothing */
 	fclose(to);
 	block_signals(&signals, &unblocked);
 	/* A later process may get the shell's id. */
@@ -446,7 +446,7 @@ static int serve_shell(struct serving *serving, pid_t shell, int pipe)
 	return STATUS_GOOD;
 }
 
-/* Copies what the background process writes.  Nothing: it has failed, and said why. */
+/* Copies what the background process writes.  Nothing: it has failed, and reported why. */
 static int await_background(pid_t pid, int pipe)
 {
 	FILE *from = fdopen(pipe, "r");

@@ -217,7 +217,7 @@ static void remove_folder(const struct server *server)
 
 /*
  * Only memcached of another user than root needs it: it could not write its port otherwise.
- * EINVAL: this user name space has no such user.  change_user() finds that, too, and says so.
+ * EINVAL: this user name space has no such user.  change_user() finds that, too, and reports it.
  */
 static int give_folder(const struct server *server)
 {
@@ -243,8 +243,8 @@ static int make_file(const struct server *server)
 }
 
 /*
- * memcached that cannot write its port listens all the same, and says nothing that a program could
- * rely on.  So its user first tries to make such a file.
+ * memcached that cannot write its port listens all the same, and reports nothing that a program
+ * could rely on.  So its user first tries to make such a file.
  */
 static int try_folder(const struct server *server)
 {
@@ -389,7 +389,7 @@ static void guard(const struct server *server, int owner, const sigset_t *unbloc
 		parent_end_with(own, SIGKILL);
 		run_memcached(server);
 	}
-	/* If it may not, nor may memcached's process, which says so. */
+	/* If it may not, nor may memcached's process, which reports it. */
 	if (changes_user(server))
 		become_harmless(false);
 	if (pid > 0)
@@ -516,7 +516,7 @@ static int await_server(struct out *out, struct server *server)
 	return STATUS_GOOD;
 }
 
-/* Finds out what would keep memcached from listening, and can be said better than it does. */
+/* Finds out what would keep memcached from listening, to report it better than memcached does. */
 static int try_address(const struct server *server)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,

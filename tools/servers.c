@@ -314,7 +314,7 @@ static int ask_server(const struct beest_hostport *server, char *version, size_t
 	if (ret == 0)
 		ret = store_version(store, version, size);
 	*time = beest_clock_now() - *time;
-	/* Settings come first: their "evictions on" is not the number of evictions. */
+	/* Settings are read first: their "evictions on" is not the number of evictions. */
 	if (ret == 0)
 		ret = store_stats(store, "settings", note_fact, facts);
 	if (ret == 0)
@@ -363,7 +363,7 @@ static void say_several(struct out *out, const struct beest_hostport *server,
 		 "nodes");
 }
 
-/* The own name of a host is often a loopback address there, and only there. */
+/* A host's own name is often a loopback address there, and only there. */
 static void check_loopback(struct out *out, const struct beest_hostport *server,
 			   const struct beest_hostport *address)
 {
@@ -470,7 +470,7 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 	records_free(&records);
 }
 
-/* Launchers that pass no variable on unless they are told to.  The last row fits any. */
+/* Launchers that pass no variable on unless an option asks for it.  The last row fits any. */
 static const struct {
 	const char *variable;		/* by which the launcher is known */
 	const char *cure;

@@ -27,7 +27,7 @@ void steps_good(struct steps *steps, const char *format, ...) BEEST_PRINTF(2, 3)
 /* The step failed, @ret < 0, for this reason.  Returns a status. */
 int steps_bad(struct steps *steps, int ret, const char *why, const char *cure);
 
-/* The step failed, but that is none of this command: the note says what follows. */
+/* The step failed, but that is none of this command: @note is what follows. */
 void steps_vain(struct steps *steps, const char *note);
 
 /* "12.3 ms": three digits, in the unit that fits. */

@@ -32,7 +32,7 @@ static void name_report(char name[40], int rank)
 	snprintf(name, 40, NAME "-report-%d", rank);
 }
 
-/* Deletes what a former run left, which would be taken for a report of this run. */
+/* Deletes what an earlier run left, which would be taken for a report of this run. */
 static int clear_report(struct survey *survey)
 {
 	char name[40];
@@ -181,7 +181,7 @@ static int measure_rate(struct pinger *pinger, const struct plan *plan, int64_t 
 
 /*
  * Measures one pair.  A failure is noted for this pair and stops nothing.  Returns how often other
- * data came back than were sent.
+ * data returned than were sent.
  */
 static int64_t measure_pair(struct survey *survey, int to)
 {
@@ -249,7 +249,7 @@ static int measure_all(struct survey *survey)
 		to = (survey->own + round) % count;
 		if (measure_pair(survey, to))
 			matrix_fail(&survey->matrix, survey->own, to,
-				    "what came back is not what was sent");
+				    "what returned is not what was sent");
 		ret = hartebeest_mesh_barrier(survey->mesh, hartebeest_clock() + survey->timeout);
 	}
 	if (ret == 0)
@@ -288,7 +288,7 @@ bool survey_start(struct survey *survey)
 	return true;
 }
 
-/* The reports of the others often have a better reason than the own error. */
+/* The reports of the others often have a better reason than this rank's error. */
 static void tell_failure(struct survey *survey)
 {
 	char why[600];

@@ -24,7 +24,7 @@ struct survey {
 	int64_t count, size;		/* pings of each pair, bytes of one */
 	bool wants_rates;
 	/* out */
-	struct matrix matrix;		/* all rows at the first rank, else only the own row */
+	struct matrix matrix;		/* all rows at the first rank, else only this rank's */
 	struct hartebeest_mesh_stats stats;
 	bool is_first;			/* this is the first rank, which collects and shows */
 	/* kept by survey.c */

@@ -72,7 +72,7 @@ static void show_late(const struct verdict *verdict)
 			last = i;
 	late = matrix_late(matrix, last);
 	out_line(verdict->out, late > BEEST_SECOND ? OUT_WARNING : OUT_OK, "last", "rank %d on %s "
-		 "came %s after the first", matrix->rows[last].rank, matrix->rows[last].host,
+		 "arrived %s after the first", matrix->rows[last].rank, matrix->rows[last].host,
 		 steps_time(late, time));
 	if (late > BEEST_SECOND)
 		out_cure(verdict->out, "see how the launcher starts processes there, and whether "

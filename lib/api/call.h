@@ -23,7 +23,7 @@ int beest_call_done(const struct hartebeest_context *hb, int ret);
 int beest_call_waited(const struct hartebeest_context *hb, const struct beest_limit *limit,
 		      int ret);
 
-/* The same for one that waits for whatever may come: does not log a timeout either. */
+/* The same for one that waits for whatever may arrive: does not log a timeout either. */
 int beest_call_idled(const struct hartebeest_context *hb, const struct beest_limit *limit,
 		     int ret);
 

@@ -92,7 +92,7 @@ static const char *scoped_name(char *text, const char *pd, const char *name)
 	size_t used = 0;
 
 	if (!pd || !name)
-		return NULL;		/* the native function refuses it and says which */
+		return NULL;		/* the native function refuses it, and names it */
 
 	for (; *pd && used < 256; pd++) {
 		if (*pd == '/' || *pd == '%')
@@ -163,9 +163,9 @@ HARTEBEEST_EXPORT bool hartebeest_memc_wait_general(const char *key)
 }
 
 /*
- * Others may be about to look for the message that this process is going to delete, and nodes come
- * to that sooner than with the original.  Counts pauses, about 20 ms in all, since a time may pass
- * while the whole machine stands still.
+ * Others may be about to look for the message that this process is going to delete, and nodes do so
+ * sooner than with the original.  Counts pauses, about 20 ms in all, since a time may pass while
+ * the whole machine is stopped.
  */
 #define MESSAGE_RECENT BEEST_SECOND
 #define MESSAGE_PAUSES 64
@@ -463,7 +463,7 @@ hartebeest_rdma_post_single_signaled_inline(struct ibv_qp *qp, void *local, void
 			    IBV_SEND_SIGNALED | IBV_SEND_INLINE);
 }
 
-/* Checks once a second whether a completion can still come. */
+/* Checks once a second whether a completion can still arrive. */
 static int poll_patiently(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	int64_t start = hartebeest_clock(), now = start, deadline = INT64_MAX;

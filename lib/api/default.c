@@ -49,7 +49,7 @@ bool beest_default_is_own(void)
 }
 
 /*
- * Functions that only return true or false say too little, so warnings and errors are logged by
+ * Functions that only return true or false name no cause, so warnings and errors are logged by
  * default.  Programs written for the original may rely on its 16 elements per request.
  */
 static const char *const defaults[] = {

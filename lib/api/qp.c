@@ -300,7 +300,7 @@ HARTEBEEST_EXPORT int hartebeest_peer_regions(struct hartebeest_context *hb,
 /* Room for the longest sentence about a completion: three names, and what became of a peer. */
 #define COMPLETION_TEXT_SIZE 2048
 
-/* Adds why the peer did not answer, if that was heard before. */
+/* Adds why the peer did not answer, if this process has learned that before. */
 static void peer_end_add(struct hartebeest_context *hb, const struct beest_endpoint *remote,
 			 char *text, size_t size)
 {

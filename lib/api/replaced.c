@@ -69,8 +69,8 @@ static bool is_connected(const struct following *following)
 }
 
 /*
- * As hartebeest_qp_follow(), but a peer that has left is no failure: a poll that waits for it says
- * so, once.  What lasts, as the failure of a rank, is logged once, too.
+ * As hartebeest_qp_follow(), but a peer that has left is no failure: a poll that waits for it logs
+ * that once.  What lasts, as the failure of a rank, is logged once, too.
  */
 static int follow_quietly(struct following *following, struct hartebeest_remote_qp *remote)
 {
@@ -204,7 +204,7 @@ bool beest_replaced_again(const char *name, const char *key)
 	       is_connected(following);
 }
 
-/* The first connection from @following on whose completions come to @cq. */
+/* The first connection from @following on whose completions @cq receives. */
 static struct following *polled_by(struct following *following, const struct ibv_cq *cq)
 {
 	while (following && __atomic_load_n(&following->send_cq, __ATOMIC_RELAXED) != cq &&
@@ -241,13 +241,13 @@ void beest_replaced_tell(const struct ibv_cq *cq)
 		return;
 	if (!following) {
 		beest_log(beest_default_log(), BEEST_LOG_WARN, "still polling, but no completion "
-			  "came for a second: hartebeest_connect_local_qp() has connected no queue "
-			  "pair of this completion queue");
+			  "arrived for a second: hartebeest_connect_local_qp() has connected no "
+			  "queue pair of this completion queue");
 		return;
 	}
 	hartebeest_peer_text(hb, following->key, peer, sizeof(peer), HARTEBEEST_ONCE);
 	hint = beest_context_endless(hb);
-	beest_log(&hb->log, BEEST_LOG_WARN, "still polling, but no completion came for a second: "
-		  "queue pair '%s' is connected to '%s' (%s)%s%s", following->name,
+	beest_log(&hb->log, BEEST_LOG_WARN, "still polling, but no completion arrived for a "
+		  "second: queue pair '%s' is connected to '%s' (%s)%s%s", following->name,
 		  following->key, peer, hint ? "; " : "", hint ? hint : "");
 }

@@ -24,7 +24,7 @@
 #define BEEST_TTL_MAX (30 * BEEST_DAY)
 
 /*
- * Tells the time and sleeps; NULL: the monotonic clock and clock_nanosleep(2).  Only tests set
+ * Gives the time and sleeps; NULL: the monotonic clock and clock_nanosleep(2).  Only tests set
  * this, and only while no other thread uses the library.
  */
 struct beest_clock_source {

@@ -36,7 +36,7 @@ struct beest_endpoint {
 	uint32_t qkey;			/* UD */
 	/*
 	 * Counts how often this queue pair was initialized, or had to change what it published.
-	 * The PSN alone does not tell one life of a queue pair from the next, since an option may
+	 * The PSN alone does not distinguish the lives of a queue pair, since an option may
 	 * fix it.
 	 */
 	uint32_t generation;

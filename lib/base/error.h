@@ -21,7 +21,7 @@ int beest_fail(int err, const char *format, ...) BEEST_PRINTF(2, 3);
 
 /*
  * Puts "PREFIX: " before the sentence of a lower layer's failure and returns @ret unchanged:
- * the lower layer names the value, the upper one says where the value came from.
+ * the lower layer names the value, the upper one its source.
  */
 int beest_fail_prefix(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
 

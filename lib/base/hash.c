@@ -41,7 +41,7 @@ uint32_t beest_hash_crc32(uint32_t sum, const void *bytes, size_t size)
 
 	sum = ~sum;
 	pthread_once(&once, crc_table_fill);
-	/* The terms that need the last sum come last, so that the others need not wait for it. */
+	/* The terms that need the last sum are last, so that the others need not wait for it. */
 	for (; size >= STEP; b += STEP, size -= STEP)
 		sum = table[0][b[15]] ^ table[1][b[14]] ^ table[2][b[13]] ^ table[3][b[12]] ^
 		      table[4][b[11]] ^ table[5][b[10]] ^ table[6][b[9]] ^ table[7][b[8]] ^

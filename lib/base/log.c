@@ -33,7 +33,7 @@ const struct beest_word beest_log_words[] = {
 	{ NULL, 0 },
 };
 
-/* These tell the lines of a cluster's processes apart. */
+/* These distinguish the lines of a cluster's processes. */
 struct names {
 	char host[HOST_NAME_MAX + 1];
 	char pid[16], rank[16];
@@ -87,7 +87,7 @@ void beest_log(const struct beest_log *log, int level, const char *format, ...)
 		raw[0] = '\0';
 	va_end(args);
 
-	/* Names of peers come from the network: they must not add escapes or lines. */
+	/* Names of peers are read from the network: they must not add escapes or lines. */
 	beest_text_clean(text, LINE_SIZE - line.used, raw, strlen(raw));
 
 	if (log->write) {

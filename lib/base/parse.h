@@ -3,7 +3,7 @@
  * parse.h - text to value, strictly
  *
  * Owns the grammar of numbers, durations, words, id lists and server lists.  Knows nothing of
- * where the text came from: the caller adds that to the sentence with beest_fail_prefix().
+ * where the text is from: the caller adds that to the sentence with beest_fail_prefix().
  * Refuses plus signs, blanks, unknown suffixes and overflow.  Sets outputs only on success.
  */
 #ifndef BEEST_PARSE_H

@@ -107,7 +107,7 @@ static bool proc_is_own(void)
 }
 
 /*
- * Reads what proc(5) says of a process, and finds the bracket behind the program's name, in which
+ * Reads what /proc has of a process, and finds the bracket behind the program's name, in which
  * there may be blanks and brackets.  NULL: it cannot be read.  Asks for the first thread: of the
  * process itself, qemu's emulation of a processor answers, with another start than the kernel.
  */
@@ -132,7 +132,7 @@ static uint64_t stat_field(const char *at, int number)
 }
 
 /*
- * In a container, process 1 may reap nobody, so that what has ended stays a zombie.  But so does a
+ * In a container, process 1 may reap none, so that what has ended stays a zombie.  But so does a
  * first thread that has ended while others run.
  */
 static bool stat_is_zombie(const char *name_end)

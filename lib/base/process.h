@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process.h - identifies this process, and says when one began and whether it is alive
+ * process.h - identifies this process, and finds out when one began and whether it is alive
  *
  * Owns the mark of a process, with which the incarnations of all its contexts begin.  Host name
  * and process id do not suffice: in a container, the next process often has the same.  Compares no
@@ -17,8 +17,8 @@
 /*
  * The first half of the mark is the place, in which process ids and starts mean the same to all: a
  * boot of a host, a PID namespace in it, and a time namespace.  It stays the same as long as a
- * process lives, whatever the host is called.  The second half tells the processes of a place
- * apart.
+ * process lives, whatever the host is called.  The second half distinguishes the processes of a
+ * place.
  */
 #define BEEST_PLACE_SIZE 4
 #define BEEST_PROCESS_SIZE 8
@@ -56,12 +56,12 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE]);
 /* Has a process of this place ended?  Also if its parent has not noticed yet. */
 bool beest_process_has_ended(pid_t pid);
 
-/* The time in ns by a clock that all processes of a place share, and that nobody sets. */
+/* The time in ns by a clock that all processes of a place share, and that cannot be set. */
 int64_t beest_process_clock(void);
 
 /*
  * When the process with this id began, in clock ticks since its host did, as the kernel noted it.
- * It tells the processes that had this id apart.  0: it has ended, or /proc does not say.
+ * It distinguishes the processes that had this id.  0: it has ended, or /proc does not show it.
  */
 uint64_t beest_process_ticks(pid_t pid);
 
@@ -70,7 +70,7 @@ uint64_t beest_process_ticks(pid_t pid);
 int64_t beest_process_began(pid_t pid);
 
 enum beest_process_life {
-	BEEST_PROCESS_UNKNOWN,		/* of another place, or /proc does not say enough */
+	BEEST_PROCESS_UNKNOWN,		/* of another place, or /proc does not show enough */
 	BEEST_PROCESS_ALIVE,
 	BEEST_PROCESS_DEAD,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * random.h - bits that nobody can guess, for incarnations and packet sequence numbers
+ * random.h - unpredictable bits for incarnations and packet sequence numbers
  *
- * They come from getrandom(2) where the kernel has it, else from /dev/urandom.  Thread-safe; a
- * forked child draws other bits than its parent.
+ * Reads getrandom(2) where the kernel has it, else /dev/urandom.  Thread-safe; a forked child draws
+ * other bits than its parent.
  */
 #ifndef BEEST_RANDOM_H
 #define BEEST_RANDOM_H

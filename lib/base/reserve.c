@@ -2,9 +2,9 @@
 /*
  * reserve.c - see reserve.h
  *
- * A placeholder is the reading end of a pipe that has no writing end.  Its inode tells it from
- * what the program may have opened in its place.  A program whose three descriptors are open, as
- * nearly all have them, never takes the lock.
+ * A placeholder is the reading end of a pipe that has no writing end.  Its inode distinguishes it
+ * from what the program may have opened in its place.  A program whose three descriptors are open,
+ * as nearly all have them, never takes the lock.
  */
 #include "config.h"
 

@@ -2,7 +2,7 @@
 /*
  * sized.h - checks structs of the public interface, which begin with their size
  *
- * Owns the rule by which such a struct grows: new fields come at its end, and zero asks for
+ * Owns the rule by which such a struct grows: new fields are added at its end, and zero asks for
  * nothing.  Knows nothing of the other fields.
  */
 #ifndef BEEST_SIZED_H

@@ -4,7 +4,7 @@
  *
  * Owns the names and the order of creation.  An object is made after those it depends on, so
  * destroying in reverse order of creation is always right: queue pairs before their completion
- * queues, everything before its protection domain.  Knows nothing of verbs: each kind says how
+ * queues, everything before its protection domain.  Knows nothing of verbs: each kind knows how
  * its objects are released.
  *
  * Many threads may use a table.  A caller holds the lock, which is recursive, to make several
@@ -63,7 +63,7 @@ int beest_table_free(struct beest_node *node);
 
 /*
  * To be called before an object is made.  -EINVAL: the name does not have 1 to 255 bytes, or has
- * a control character or broken UTF-8 (the sentence says which byte); -EEXIST: this kind has the
+ * a control character or broken UTF-8 (the sentence names the byte); -EEXIST: this kind has the
  * name already.
  */
 int beest_table_name_available(struct beest_table *table, const struct beest_kind *kind,
@@ -88,8 +88,8 @@ struct beest_node *beest_table_find(struct beest_table *table, const struct bees
 				    const char *name);
 
 /*
- * Removes and destroys an object.  A failure leaves it there, with a sentence that says why and
- * which object still uses it.  -ENOENT: there is none, with a sentence as above.
+ * Removes and destroys an object.  A failure leaves it there, with a sentence that names the reason
+ * and the object that still uses it.  -ENOENT: there is none, with a sentence as above.
  */
 int beest_table_destroy(struct beest_table *table, const struct beest_kind *kind,
 			const char *name);

@@ -270,7 +270,7 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 	return ret;
 }
 
-/* Says why nothing answered: either the peer is gone, or it has not noticed. */
+/* Reports why nothing answered: either the peer is gone, or it has not noticed. */
 static int reconnect_fail(struct hartebeest_context *hb, const struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit, int ret)
 {

@@ -92,7 +92,7 @@ static int see_asked(void *data, const struct beest_kv_value *value)
 	return beest_lease_is(directory->registry->leases, pending->key, BEEST_LEASE_SETTLED);
 }
 
-/* Also makes room in a list that is full of what nobody needs. */
+/* Also makes room in a list that is full of what no process needs. */
 static int append_each(void *data)
 {
 	struct appending *a = data;

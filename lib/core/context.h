@@ -56,7 +56,7 @@ struct hartebeest_context {
 
 /*
  * Has each log begin with this level and function, before any setting is read; @write NULL: with
- * what the settings say.
+ * the values of the settings.
  */
 void beest_context_log_default(int level, void (*write)(void *data, int level, const char *text),
 			       void *data);
@@ -93,7 +93,7 @@ int beest_context_interrupt(void *context);
 /*
  * Opens the registry at the first call.  hb->registry can be used afterwards.
  * -EDESTADDRREQ: no server is named; -EPERM: in a forked child.  @kind and @wanted: what
- * needs the registry, for the sentence of a failure; NULL: the caller says so.
+ * needs the registry, for the sentence of a failure; NULL: the caller adds that.
  */
 int beest_context_need_registry(struct hartebeest_context *hb, enum beest_record_kind kind,
 				const char *wanted);

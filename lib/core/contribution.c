@@ -35,7 +35,7 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 
 /*
  * How many 4-byte words the list of a rank with @peers peers has.  Where ranks choose their peers,
- * the number of peers and their ids come before the queue pair numbers.
+ * the number of peers and their ids precede the queue pair numbers.
  */
 static size_t list_words(const struct hartebeest_mesh *mesh, size_t peers)
 {
@@ -142,7 +142,7 @@ static int contribution_decode(struct hartebeest_mesh *mesh, const uint8_t *cont
 
 /*
  * Is rank number @i the same in both?  A repair leaves what it brings as it is, with the generation
- * that it had when it was made, unless its port has another LID or MTU.  A mesh that is made anew
+ * that it had when it was made, unless its port has another LID or MTU.  A mesh that is made again
  * may have the same numbers otherwise.
  */
 static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,

@@ -60,7 +60,7 @@ int beest_contribution_list(struct hartebeest_mesh *mesh, struct beest_newcomers
 /*
  * A row has all queue pair numbers that one rank needs: in the order of ranks, those that each
  * rank's list has for it.  beest_contribution_row_fill() makes the row of the rank at @position
- * from the lists of @all.  beest_contribution_row() takes the own row in the place of lists.
+ * from the lists of @all.  beest_contribution_row() takes this rank's row in the place of lists.
  */
 size_t beest_contribution_row_size(const struct hartebeest_mesh *mesh);
 void beest_contribution_row_fill(const struct hartebeest_mesh *mesh,

@@ -162,7 +162,7 @@ const char *beest_directory_full(const struct beest_directory *directory,
 
 /* -------------------------------------------------------------------- compaction --- */
 
-/* A list that is written anew. */
+/* A list that is written again. */
 struct shortening {
 	struct beest_directory *directory;
 	struct beest_requests requests;
@@ -186,7 +186,7 @@ static void unread_keep(struct shortening *s, const uint8_t *bytes, const uint8_
 	bytes_keep(s, bytes + dropped, size - dropped);
 }
 
-/* Does this entry say who listens? */
+/* Does this entry name the listener? */
 static bool entry_is_needed(const struct shortening *s, const struct beest_record *entry)
 {
 	struct beest_service_body body;

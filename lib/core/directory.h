@@ -3,7 +3,7 @@
  * directory.h - the service directory: where all of one service is kept
  *
  * Owns the keys of a service: those of its list, of its requests and of both ends of each, and
- * what is said in the list.  All of it is on the server of the list.  Knows neither which
+ * what the list contains.  All of it is on the server of the list.  Knows neither which
  * requests there are nor who was served.
  */
 #ifndef BEEST_DIRECTORY_H
@@ -48,22 +48,22 @@ void beest_directory_ends(const struct beest_directory *directory,
 bool beest_directory_is_own(const struct beest_directory *directory,
 			    const struct beest_incarnation *author);
 
-/* The part of a wait that appends what is said, and reads the list. */
+/* The part of a wait that appends this context's entries, and reads the list. */
 void beest_directory_wait(struct beest_directory *directory, struct beest_wait *wait,
 			  struct beest_wait_get *get,
 			  int (*see_list)(void *data, const struct beest_kv_value *value),
 			  void *data);
 
-/* Says something of one request, or of several. */
+/* Appends an entry about one request, or about several. */
 int beest_directory_say(struct beest_directory *directory, const struct beest_service_body *body);
 int beest_directory_say_one(struct beest_directory *directory, enum beest_service_word word,
 			    const struct beest_request_id *id);
 
-/* As beest_requests_see(), for a look that has appended what was said: also finds a full list. */
+/* As beest_requests_see(), for a look that has appended entries: also finds a full list. */
 int beest_directory_see(struct beest_directory *directory, struct beest_requests *requests,
 			const struct beest_kv_value *value);
 
-/* Says that the list is full, how large it is, and what helps; "": it is not full. */
+/* The sentence that the list is full, how large it is, and what helps; "": it is not full. */
 #define BEEST_DIRECTORY_FULL 256
 const char *beest_directory_full(const struct beest_directory *directory,
 				 const struct beest_requests *requests,
@@ -72,7 +72,7 @@ const char *beest_directory_full(const struct beest_directory *directory,
 /*
  * Stores the list again, shorter: of ended requests it keeps nothing, of others only their ids.
  * Best effort: if it was changed meanwhile, it stays as it is.  @tell adds what the process knows
- * of the requests and the list does not say; NULL: nothing.
+ * of the requests and the list lacks; NULL: nothing.
  */
 void beest_directory_compact(struct beest_directory *directory,
 			     void (*tell)(void *data, const struct beest_directory *directory,

@@ -300,7 +300,7 @@ static int refused_fail(struct hartebeest_context *hb, struct beest_qp *qp,
 	return peer_fail(hb, &peer->endpoint, ret);
 }
 
-/* Tells the peer, which may wait for this end. */
+/* Notifies the peer, which may wait for this end. */
 static int refuse(struct hartebeest_context *hb, struct beest_qp *qp,
 		  const struct beest_endpoint *remote, int ret)
 {
@@ -314,7 +314,7 @@ static int refuse(struct hartebeest_context *hb, struct beest_qp *qp,
 	return peer_fail(hb, remote, ret);
 }
 
-/* Says why the record of a peer is not accepted. */
+/* Returns why the record of a peer is not accepted. */
 static const char *unmet_text(const struct beest_qp_body *peer, bool closed, bool ours,
 			      char text[BEEST_HANDSHAKE_UNMET])
 {
@@ -332,7 +332,7 @@ static const char *unmet_text(const struct beest_qp_body *peer, bool closed, boo
 
 /* -------------------------------------------------------------- the other end --- */
 
-/* 0, or the error if the closed record of a peer says that it refused a queue pair of ours. */
+/* 0, or the error if the closed record of a peer shows that it refused a queue pair of ours. */
 static int fetch_judge_closed(struct fetch *fetch, const struct beest_qp_body *peer)
 {
 	struct hartebeest_context *hb = fetch->hb;
@@ -455,7 +455,7 @@ static int see_peer(struct beest_handshake *handshake, bool closed)
 		return same;
 	if (same)
 		return 0;
-	/* The peer waits for the record that says so. */
+	/* The peer waits for the record that shows it. */
 	handshake->wait->hurry |= qp->local.transport != BEEST_UD;
 
 	return connected ? connect_replacement(handshake) :

@@ -47,7 +47,7 @@ void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp 
  */
 int beest_handshake_withdraw(struct hartebeest_context *hb, const char *key);
 
-/* What the record of a queue pair says of its peer. */
+/* What the record of a queue pair shows of its peer. */
 struct beest_found {
 	struct beest_endpoint remote;
 	uint8_t region_count;
@@ -62,8 +62,8 @@ int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
 			  struct beest_found *found, const struct beest_limit *limit);
 
 /*
- * -> RTS, and puts the record that says so.  If that fails, the sentence says who the peer is, and
- * the record tells the peer why.
+ * -> RTS, and puts the record that shows it.  If that fails, the sentence names the peer, and the
+ * record gives the peer the reason.
  */
 int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
 			    const struct beest_endpoint *remote, const struct beest_limit *limit);
@@ -86,7 +86,7 @@ struct beest_handshake {
 	char key[BEEST_KEY_MAX + 1];
 };
 
-/* @qp was put, and is connected to @peer_key or, in INIT, to nobody.  Fills @get, for @wait. */
+/* @qp was put, and is connected to @peer_key or, in INIT, to no peer.  Fills @get, for @wait. */
 int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_context *hb,
 			  struct beest_qp *qp, const char *peer_key,
 			  struct beest_wait_get *get, struct beest_wait *wait);
@@ -98,7 +98,7 @@ int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_c
 int beest_handshake_see(void *handshake, const struct beest_record *record);
 
 /*
- * Waits until the peer under @peer_key says that it is connected to this very queue pair.
+ * Waits until the peer under @peer_key publishes that it is connected to this very queue pair.
  * Connects to that peer first if @qp is in INIT, and to its successor if it is replaced.
  */
 int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,

@@ -21,7 +21,7 @@ enum { CALL_FORMS = 1, CALL_VIEWS, CALL_ENDPOINTS, CALL_RESULTS };
 
 /*
  * Each contribution begins with this.  The program's exchange may have ranks in another order, or
- * bytes of an earlier call, so each contribution says whose it is and to which call.
+ * bytes of an earlier call, so each contribution names its rank and its call.
  *
  * In CALL_FORMS, @listed and @same are those of the rank.  Later, @listed is the longest list, and
  * @same is the digest of all contributions to CALL_FORMS: ranks have received the same ones, and
@@ -149,7 +149,7 @@ static void gathering_fail(struct gathering *g, int ret)
 }
 
 /*
- * A failure that a rank reports comes first, since all ranks know of it.  A contribution that is
+ * A failure that a rank reports is preferred, since all ranks know of it.  A contribution that is
  * wrong in its place may be so on this rank alone, which then reports it by the next call.
  */
 static void contributions_judge(struct gathering *g)
@@ -171,7 +171,7 @@ static void contributions_judge(struct gathering *g)
 			g->head.culprit = (uint32_t)i + 1;
 	}
 	gathering_fail(g, ret);
-	/* Comes last: if ranks have another order, this place has that of another rank. */
+	/* Checked last: if ranks have another order, this place has that of another rank. */
 	g->known[g->mesh->qps.own] = g->head.incarnation;
 	if (culprit == g->count && contribution_check(g, g->mesh->qps.own) < 0)
 		culprit = g->mesh->qps.own;
@@ -275,8 +275,8 @@ static void forms_accept(struct gathering *g)
 
 /*
  * Finds out whether all ranks ask for the same mesh and received the same contributions.  Returns
- * whether this rank goes on.  Nobody does if a rank failed before the second call, which tells all
- * so.  A contribution to the second call that is wrong may be so on this rank alone; the others
+ * whether this rank goes on.  No rank does if one failed before the second call, which informs all.
+ * A contribution to the second call that is wrong may be so on this rank alone; the others
  * then go on, and so does this rank, to report it.
  */
 static bool forms_exchange(struct gathering *g)

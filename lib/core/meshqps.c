@@ -277,7 +277,7 @@ static size_t peer_index(const struct beest_meshqps *qps, size_t position)
 {
 	size_t low = 0, high = qps->peer_count, middle, count = qps->ranks->count;
 
-	if (!qps->peers)	/* then this rank comes last, at peer_count */
+	if (!qps->peers)	/* then this rank is last, at peer_count */
 		return (position + count - qps->own - 1) % count;
 	while (low < high) {
 		middle = low + (high - low) / 2;

@@ -3,7 +3,7 @@
  * meshqps.h - the queue pairs of a mesh
  *
  * Owns one or more queue pairs for each peer.  Makes them all alike, and connects them when it
- * gets what the peer brought.  Knows nothing of how ranks come together, nor of Memcached.
+ * gets what the peer brought.  Knows nothing of how ranks meet, nor of Memcached.
  */
 #ifndef BEEST_MESHQPS_H
 #define BEEST_MESHQPS_H
@@ -43,8 +43,8 @@ int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_a
 void beest_meshqps_end(struct beest_meshqps *qps);
 
 /*
- * Do the numbers of the queue pairs rise by one, in an order that the other ranks can tell?  Then
- * the first number tells them all.
+ * Do the numbers of the queue pairs rise by one, in an order that the other ranks know?  Then the
+ * first number suffices for them.
  */
 bool beest_meshqps_is_in_row(const struct beest_meshqps *qps);
 

@@ -420,7 +420,7 @@ static void pairs_start(struct pairs *pairs)
 	}
 }
 
-/* The first pair that failed; -EAGAIN comes last, since another call may succeed. */
+/* The first pair that failed; -EAGAIN is last, since another call may succeed. */
 static const struct hartebeest_pair *pairs_find_failed(const struct pairs *pairs)
 {
 	const struct hartebeest_pair *each, *found = NULL;

@@ -19,7 +19,7 @@
 #define ENTRY_SIZE 96
 #define ID_SIZE 12
 
-/* Nobody needs to shorten a list that has at most so many bytes for each open request. */
+/* No process needs to shorten a list that has at most so many bytes for each open request. */
 #define ASKED_EASE (2 * ENTRY_SIZE)
 #define ACCEPTED_EASE (2 * ID_SIZE)
 
@@ -256,7 +256,7 @@ static size_t list_need(const struct beest_requests *requests)
 	       (open / BEEST_SERVICE_IDS + 3) * ENTRY_SIZE;
 }
 
-/* The fuller a list is, the less it may have that nobody needs. */
+/* The fuller a list is, the less it may have that no process needs. */
 bool beest_requests_is_long(const struct beest_requests *requests)
 {
 	size_t need = list_need(requests);

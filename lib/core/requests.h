@@ -2,7 +2,7 @@
 /*
  * requests.h - the request table of a service, as its list shows it
  *
- * Owns the meaning of the list's entries: who listens, and what was said of each request.  Also
+ * Owns the meaning of the list's entries: who listens, and how far each request is.  Also
  * keeps what the listener knows of each, which outlives the list.  Talks to no server.
  */
 #ifndef BEEST_REQUESTS_H
@@ -12,12 +12,12 @@
 
 struct beest_requests_row {
 	struct beest_request_id id;
-	bool asks, accepted, ended;	/* what the list says of it now */
+	bool asks, accepted, ended;	/* as the list has it now */
 	bool named;			/* is in named[] */
 	/* The listener's own. */
 	bool again;			/* an earlier listener has accepted it */
 	bool accepted_here;		/* this one has accepted it */
-	bool closed;			/* it is never given to anybody again */
+	bool closed;			/* it is never given to a program again */
 	int64_t last_at;		/* when it was open last, or was given up */
 	int64_t read_at, pause;		/* when its record is read next */
 	int64_t absent;			/* since when its record is absent; 0: it is not */
@@ -36,7 +36,7 @@ struct beest_requests {
 	 * The latest listener that was ever seen, see beest_requests_listens_after(): when the
 	 * list is lost, no earlier one takes its place.
 	 */
-	bool listens;			/* the list says so now, ... */
+	bool listens;			/* the list shows it now, ... */
 	bool stopped;			/* ... and that it does not any longer */
 	int32_t rank;
 	struct beest_incarnation listener;
@@ -82,7 +82,7 @@ bool beest_requests_listens_after(const struct beest_requests *requests, uint64_
 /* One of those that the list names. */
 struct beest_requests_row *beest_requests_named(const struct beest_requests *requests, size_t i);
 
-/* Does anybody have to listen to this request? */
+/* Does a listener have to handle this request? */
 static inline bool beest_requests_is_open(const struct beest_requests_row *request)
 {
 	return (request->asks || request->accepted) && !request->ended;

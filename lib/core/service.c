@@ -3,7 +3,8 @@
  * service.c - see service.h
  *
  * Each look reads the list of the service, and the records of requests that the listener has not
- * accepted.  It says in the list which it has accepted, for its successor, and which are closed.
+ * accepted.  It appends to the list which it has accepted, for its successor, and which are
+ * closed.
  *
  * Several threads may accept for one listener.  What it has accepted is covered by the lock of
  * the context's objects, which is held only while a thread decides; each look is the thread's own.
@@ -33,7 +34,7 @@
 #define ABSENT_PAUSE_MAX (64 * BEEST_SECOND)
 
 /*
- * An append does not prolong the life of a list, and nobody knows how old one is that was there
+ * An append does not prolong the life of a list, and no process knows how old one is that was there
  * before this process listened.  So it is first stored again after this time: not at once, since an
  * accept of a single look had better be one request.
  */
@@ -43,9 +44,9 @@
 struct service {
 	struct beest_node node;
 	struct beest_requests requests;
-	uint64_t since;			/* as this process says in the list */
+	uint64_t since;			/* as this process's entry in the list has it */
 	int64_t renew_at;		/* when the list has to be stored again */
-	bool full;			/* the log says that the list is */
+	bool full;			/* it was logged that the list is full */
 };
 
 static void service_dispose(struct beest_node *node)
@@ -163,8 +164,8 @@ static void service_begin(struct service *service)
 }
 
 /*
- * Locked.  1: this process listens, and the list says so, or it was replaced meanwhile, as the
- * next accept will say.
+ * Locked.  1: this process listens, and the list shows it, or it was replaced meanwhile, as the
+ * next accept will report.
  */
 static int service_listen(struct service *service, struct listening *l)
 {
@@ -293,7 +294,7 @@ static void accepting_unlock(struct accepting *a)
 	pthread_mutex_unlock(&a->hb->objects.lock);
 }
 
-/* Locked.  Says what the list does not say yet of the requests that it names. */
+/* Locked.  Appends what the list lacks about the requests that it names. */
 static int requests_say(struct accepting *a, enum beest_service_word word)
 {
 	const struct beest_requests *requests = &a->service->requests;
@@ -388,7 +389,7 @@ static int see_service(void *data, const struct beest_kv_value *value)
 	a->compacts = list_is_due(a);
 	full = full_note(a);
 	accepting_unlock(a);
-	/* An accept that waits for ever never says so otherwise. */
+	/* An accept that waits for ever never reports it otherwise. */
 	if (full)
 		beest_log(a->directory.registry->log, BEEST_LOG_WARN, "service '%s': %s",
 			  a->directory.service, a->full);
@@ -472,7 +473,7 @@ static int see_request(void *data, const struct beest_record *record)
 }
 
 /*
- * Locked.  A record that is absent may have been evicted, and come back.  It is closed when even
+ * Locked.  A record that is absent may have been evicted, and may return.  It is closed when even
  * its client, if it had stopped looking, would have lost it.
  */
 static void absent_note(struct accepting *a)
@@ -574,7 +575,7 @@ static int accepting_start(struct accepting *a, struct hartebeest_context *hb, c
 	return 0;
 }
 
-/* Tells a successor at once: this process may be killed before its next look. */
+/* Informs a successor at once: this process may be killed before its next look. */
 static void accepting_show(struct accepting *a)
 {
 	const struct beest_request_id id = beest_directory_id(a->request);
@@ -659,7 +660,7 @@ static int closed_encode(const struct beest_directory *directory, const char *ke
 }
 
 /*
- * Says so in the list, and replaces the request by a closed record.  If it were deleted, its
+ * Appends that to the list, and replaces the request by a closed record.  If it were deleted, its
  * client would store it again.  The closed record lives as long as a request, since the client
  * may not look for that long.
  */

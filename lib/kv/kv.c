@@ -138,9 +138,9 @@ static void session_keep(struct server *server, struct beest_memcached *session)
 
 /*
  * Keeps a sound session for the next caller.  Returns @ret, its last result, as the caller
- * should see it.  The failure of an old connection says nothing about the address, nor does an
+ * should see it.  The failure of an old connection shows nothing about the address, nor does an
  * empty server.  Once a Memcached has answered, an answer that is not Memcached's can only be a
- * torn one, or come from another address of the name.
+ * torn one, or be from another address of the name.
  */
 static int session_give(struct server *server, struct beest_memcached *session, int ret)
 {
@@ -192,7 +192,7 @@ static int request_begin(struct beest_kv *kv, struct beest_kv_request *request, 
 	return ret < 0 ? request_end(kv, request, ret) : 0;
 }
 
-/* Waiting for the answers of one server says nothing about the next. */
+/* Waiting for the answers of one server shows nothing about the next. */
 static int request_finish(struct beest_kv *kv, struct beest_kv_request *request)
 {
 	const int64_t began = beest_clock_now();

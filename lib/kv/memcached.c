@@ -148,7 +148,7 @@ static int session_fail(struct beest_memcached *session, int err, const char *ph
 	return beest_fail(err, "server %s: %s", label, phrase);
 }
 
-/* What the server said behind SERVER_ERROR, as a proxy does that cannot reach its own servers. */
+/* The server's text behind SERVER_ERROR, such as a proxy's that cannot reach its own servers. */
 static bool server_said(const char *message, char *phrase, size_t size)
 {
 	static const char before[] = "SERVER ERROR, ", after[] = ",  host: ";
@@ -203,7 +203,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 		return session_fail(session, EPROTO, "an answer that is not Memcached's: does "
 				    "another service listen there?");
 	if (row->err == EHOSTDOWN && session->request->heard)
-		return session_fail(session, EHOSTDOWN, "the rest of its answer has not come in "
+		return session_fail(session, EHOSTDOWN, "the rest of its answer did not arrive in "
 				    "time");
 	/* keys were sent over a new connection, so it was established */
 	if (row->err == EHOSTDOWN && session->asked && session->request->fresh)
@@ -308,7 +308,7 @@ struct beest_memcached *beest_memcached_new(const struct beest_memcached_address
 
 /*
  * libmemcached before 1.1.3 lets its count of due answers wrap below 0 when a server sends more
- * than it was asked for.  It would then read four thousand million answers before it says "quit".
+ * than it was asked for.  It would then read four thousand million answers before it sends "quit".
  */
 static bool answers_miscounted(const struct beest_memcached *session)
 {
@@ -328,7 +328,7 @@ void beest_memcached_free(struct beest_memcached *session)
 	}
 	if (session->handle && session->address->login)
 		memcached_destroy_sasl_auth_data(session->handle);
-	/* libmemcached says "quit" and waits for the server to hang up; a silent one never does */
+	/* libmemcached sends "quit" and waits for the server to hang up; a silent one never does */
 	if (session->handle)
 		memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
 	if (session->answer)
@@ -423,7 +423,7 @@ static memcached_return_t buffered_await(struct beest_memcached *session, enum b
 	answer_fetch(session, &rc);
 	if (rc == (verb == BEEST_KV_SET ? MEMCACHED_STORED : MEMCACHED_DELETED))
 		return MEMCACHED_SUCCESS;
-	if (rc == MEMCACHED_SUCCESS)		/* a value that nobody asked for */
+	if (rc == MEMCACHED_SUCCESS)		/* a value that was not asked for */
 		return MEMCACHED_PROTOCOL_ERROR;
 
 	return rc == MEMCACHED_END ? MEMCACHED_NOTFOUND : rc;
@@ -550,7 +550,7 @@ static int keys_ask(struct beest_memcached *session, size_t count)
 }
 
 /*
- * The place for an answer; NULL: its key was not asked for.  Answers come in the order of
+ * The place for an answer; NULL: its key was not asked for.  Answers arrive in the order of
  * the keys, without those that are absent.
  */
 static struct beest_kv_value *value_place(struct beest_memcached *session,

@@ -25,14 +25,14 @@ struct beest_memcached_address {
 struct beest_memcached {
 	const struct beest_memcached_address *address;
 	pid_t pid;		/* of the process that made it */
-	bool sound;		/* no failure yet: after one, a late answer may come */
+	bool sound;		/* no failure yet: after one, a late answer may arrive */
 
 	/* Private to memcached.c. */
 	struct memcached_st *handle;
 	struct beest_memory memory;	/* of the handle */
 	struct beest_memcached_answer *answer;
 	bool answered;		/* the server has answered as a Memcached does */
-	int64_t heard;		/* when a canary, or a last write's answer, came; 0: never */
+	int64_t heard;		/* when a canary, or a last write's answer, arrived; 0: never */
 	struct beest_memcached *next;	/* in the list of sessions that cannot be freed */
 
 	/* The request under way. */

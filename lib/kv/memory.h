@@ -14,7 +14,7 @@
 /* libmemcached grows a value by whole KiB, and reads the line end into it, too. */
 #define BEEST_MEMORY_MAX (BEEST_VALUE_MAX + 64 * 1024)
 
-/* Larger blocks never come from the reserve: a caller that takes one over may free(3) it. */
+/* Larger blocks are never from the reserve: a caller that takes one over may free(3) it. */
 #define BEEST_MEMORY_BLOCK 4096
 
 /* One for each connection, zero at first. */

@@ -3,7 +3,7 @@
  * probe.c - see probe.h
  *
  * The first connection asks for "version" and "stats" in the text protocol.  A server that
- * closes it may be full or may demand a login, neither of which it may have said.  So a
+ * closes it may be full or may demand a login, and need not report which.  So a
  * second connection first waits for a message, then asks in the binary protocol.  If that is
  * closed, too, a third one begins a TLS handshake.
  */
@@ -125,7 +125,7 @@ static int socket_connect(struct probe *probe)
 	return beest_memcached_refused(probe->address, errno);
 }
 
-/* 1: more came, 0: the connection is closed, -EAGAIN: silence until @deadline, or no space. */
+/* 1: more arrived, 0: the connection is closed, -EAGAIN: silence until @deadline, or no space. */
 static int answer_read(struct probe *probe, int64_t deadline)
 {
 	size_t space = sizeof(probe->answer) - 1 - probe->used;
@@ -212,7 +212,7 @@ static bool answer_is_complete(const struct probe *probe)
 	return ends >= ANSWERS;
 }
 
-/* An answer shorter than "VERSION " is judged by the bytes that have come. */
+/* An answer shorter than "VERSION " is judged by the bytes that have arrived. */
 static bool answer_is_foreign(const struct probe *probe)
 {
 	static const char good[] = "VERSION ";

@@ -25,7 +25,7 @@
  * -ENOBUFS         the server is out of memory
  * -EMSGSIZE        value too large
  * -EACCES          login missing or refused, or no permission to connect
- * -EINVAL          a key that the protocol forbids (says which byte)
+ * -EINVAL          a key that the protocol forbids (the sentence names the byte)
  * -EPROTO          an answer that is not Memcached's
  * -EBADMSG         the value to be incremented is not a number
  * -ENODATA         the canary is missing from the answer: the connection was discarded
@@ -33,7 +33,7 @@
  * -EMFILE, -ENFILE no file descriptor left
  * -ENOMEM
  *
- * beest_kv_transient() tells which are worth another attempt.
+ * beest_kv_transient() is true for those that are worth another attempt.
  */
 bool beest_kv_transient(int error);
 
@@ -46,7 +46,7 @@ struct beest_kv_value {
 
 /*
  * APPEND puts the value behind the one that is there, whose time to live stays.  CAS sets the
- * value if nobody has written the key since it was read with that unique.
+ * value if the key was not written since it was read with that unique.
  */
 enum beest_kv_verb {
 	BEEST_KV_SET, BEEST_KV_ADD, BEEST_KV_DELETE, BEEST_KV_INCR, BEEST_KV_APPEND, BEEST_KV_CAS,
@@ -77,7 +77,7 @@ struct beest_kv_write {
 	 * ended the request.  Otherwise 0, since nothing is known.
 	 */
 	int ret;
-	bool done;		/* its answer came, even if the request failed later */
+	bool done;		/* its answer arrived, even if the request failed later */
 	uint64_t number;	/* answered INCR: the new value */
 };
 
@@ -116,14 +116,14 @@ struct beest_kv_request {
 	struct beest_kv_write *opening;
 	/*
 	 * keys[0] is the canary: an answer without a value for it proves nothing, since a
-	 * foreign service or a server with too many connections may also say "not found".
+	 * foreign service or a server with too many connections may also answer "not found".
 	 */
 	const char *const *keys;
 	size_t key_count;	/* 0 only if the last write is answered: nothing is read */
 	/*
 	 * The caller's array: values[i] answers keys[i]; for beest_kv_values_free().  A request
-	 * that failed with -EHOSTDOWN or -ECONNRESET behind its canary keeps those that had come:
-	 * a key without a value may be absent or not.
+	 * that failed with -EHOSTDOWN or -ECONNRESET behind its canary keeps those that had
+	 * arrived: a key without a value may be absent or not.
 	 */
 	struct beest_kv_value *values;
 	/* Results. */

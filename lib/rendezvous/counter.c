@@ -8,7 +8,7 @@
 #include "lib/rendezvous/counter.h"
 #include "lib/rendezvous/store.h"
 
-/* A counter is no record, and nobody restores it: it lives as long as an epoch. */
+/* A counter is no record, and no process restores it: it lives as long as an epoch. */
 int beest_counter_add(struct beest_registry *registry, const char *name, uint32_t add,
 		      uint64_t *value, const struct beest_limit *limit)
 {

@@ -4,7 +4,7 @@
  *
  * Owns how entries stand one behind the other.  An entry is a record of its own, with its own
  * checksum or seal, so that neither a foreign nor a damaged one hides the others.  Pure.  Knows
- * nothing of servers, or of what entries say.
+ * nothing of servers, or of what entries contain.
  */
 #ifndef BEEST_ENTRY_H
 #define BEEST_ENTRY_H

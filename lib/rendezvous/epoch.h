@@ -24,7 +24,7 @@ struct beest_epoch {
 	bool changed;			/* it was learned in place of another one, ... */
 	uint8_t former[BEEST_EPOCH_SIZE];	/* ... which no server should have any more */
 	/*
-	 * It is itself a former one.  If the server evicted both, a process that had not looked in
+	 * It was known earlier.  If the server evicted both, a process that had not looked in
 	 * between has added the one that it knew, since its records were still there.
 	 */
 	bool returned;
@@ -36,7 +36,7 @@ enum beest_epoch_verdict {
 	BEEST_EPOCH_SAME,
 	BEEST_EPOCH_FIRST,		/* learned now, nothing was stored before */
 	BEEST_EPOCH_CHANGED,		/* learned now: what was stored before is lost */
-	BEEST_EPOCH_AGAIN,		/* both have come back: two servers answer in turn */
+	BEEST_EPOCH_AGAIN,		/* both were seen again: two servers answer in turn */
 	/* The request began before the known one was learned: what it stored may be lost. */
 	BEEST_EPOCH_OUTDATED,
 	BEEST_EPOCH_ALIEN,		/* not an epoch */

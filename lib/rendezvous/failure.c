@@ -126,7 +126,7 @@ int beest_failure_put(struct beest_registry *registry, const char *text)
 	return ret == 0 && registry->presence.rank >= 0 ? failing_put(registry) : ret;
 }
 
-/* --------------------------------------------------------------------- hearing --- */
+/* -------------------------------------------------------------------- learning --- */
 
 /* How many bytes of the record belong to the author's presence. */
 static size_t failing_offset(const struct beest_rank_body *body)
@@ -151,7 +151,7 @@ static bool is_witness(const struct beest_record *record, const struct beest_ran
 
 /*
  * Did the author fail after this run began, or is its process alive?  On another host, only the
- * server's clock tells.  1: certainly; 0: perhaps not; or the error of the server.
+ * server's clock shows that.  1: certainly; 0: perhaps not; or the error of the server.
  */
 static int is_of_this_run(struct beest_registry *registry, const struct beest_record *record,
 			  const struct beest_rank_body *body)

@@ -2,7 +2,7 @@
 /*
  * failure.h - who has given up, and why
  *
- * A rank that gives up says so in its presence, for those that know it, and under one key
+ * A rank that gives up stores that in its presence, for those that know it, and under one key
  * of the job, which all waiting ranks read.  The record under that key may be a leftover
  * of an earlier run.  So it counts only for the processes that it names, which were there
  * when it was written, for those that certainly began before it, for those that find its

@@ -426,7 +426,7 @@ void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t s
 }
 
 /*
- * Makes the tombstone of a queue pair.  Its peer may still confirm by it, or learns that nobody
+ * Makes the tombstone of a queue pair.  Its peer may still confirm by it, or learns that no process
  * will connect, and why.  NULL: any other record, or no memory.
  */
 static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
@@ -634,7 +634,7 @@ static bool lease_is_unsent(const struct lease *lease)
 
 /*
  * Must it be read, to see the result of a write, or whose record would be removed?  A write whose
- * answer nobody awaited is read back whatever the kind, but not while another plan writes it.  So
+ * answer was not awaited is read back whatever the kind, but not while another plan writes it.  So
  * is one that its owner repeats, who has not found it there.
  */
 static bool lease_is_unseen(const struct lease *lease)

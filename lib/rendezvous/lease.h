@@ -3,8 +3,8 @@
  * lease.h - records that this process wants to stay on a server
  *
  * Owns a copy of each and its state: when it is renewed and restored, and what becomes of it at
- * the end, as the table of kinds says.  look.c asks for a plan, carries it out and hands the
- * answers back; nothing here talks to a server.  Knows nothing of what a record says, except
+ * the end, by the table of kinds.  look.c asks for a plan, carries it out and hands the
+ * answers back; nothing here talks to a server.  Knows nothing of what a record contains, except
  * whose it is.
  *
  *	put, replace --> DIRTY --stored--> CLEAN --renewal due, or other bytes of ours--> DIRTY
@@ -119,8 +119,8 @@ size_t beest_lease_largest(struct beest_leases *leases, size_t server);
 void beest_lease_lose(struct beest_leases *leases, size_t server);
 
 /*
- * The key of the @nth own record, from 0, that was on the server already when request @number
- * was carried out, and must still be there; false: there is none.
+ * The key of the @nth record of this context, from 0, that was on the server already when request
+ * @number was carried out, and must still be there; false: there is none.
  */
 bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
 			char key[BEEST_KEY_MAX + 1]);

@@ -2,11 +2,11 @@
 /*
  * list.h - one value to which every process appends its entries
  *
- * Owns how entries get into a list, and how a list gets shorter.  Knows neither what entries say
- * nor which of them are still needed.
+ * Owns how entries get into a list, and how a list gets shorter.  Knows neither the contents of
+ * entries nor which of them are still needed.
  *
  * An append may be carried out twice, late or never, and a server may lose the whole list: so
- * whoever wants an entry in the list reads the list, and appends it again if it is missing.
+ * a process that wants an entry in the list reads the list, and appends what is missing.
  */
 #ifndef BEEST_LIST_H
 #define BEEST_LIST_H
@@ -40,14 +40,14 @@ int beest_list_say(struct beest_list *list, const void *body, size_t size);
 bool beest_list_is_saying(const struct beest_list *list);
 
 /*
- * Is what this process said missing from the value that was read behind it?  Then the server takes
- * no longer one.  An absent list says nothing, and no second call does.
+ * Is what this process appended missing from the value that was read behind it?  Then the server
+ * takes no longer one.  An absent list shows nothing, nor does a second call.
  */
 bool beest_list_is_refused(struct beest_list *list, const struct beest_kv_value *value);
 
 /*
- * Appends what was said if there is a list: best effort, as beest_look_offer(), and not if the
- * server was silent a moment ago.
+ * Appends this context's entries if there is a list: best effort, as beest_look_offer(), and not if
+ * the server was silent a moment ago.
  */
 void beest_list_offer(struct beest_list *list);
 
@@ -66,7 +66,7 @@ int beest_list_encode(const struct beest_list *list, const void *body, size_t si
 
 /*
  * Stores other entries in place of those that were fetched with that unique.  -EEXIST, -ENOENT:
- * somebody has changed or lost the list since, so nothing was stored; -EMSGSIZE: too long.
+ * the list was changed or lost since, so nothing was stored; -EMSGSIZE: too long.
  */
 int beest_list_replace(struct beest_list *list, uint64_t unique, const void *bytes, size_t size);
 

@@ -29,7 +29,7 @@
 /* What memcached 1.6 counts of an item besides its key and value, when it compares it with -I. */
 #define ITEM_HEAD 59
 
-/* The writes by which a process says that it begins, and how long they stay, in seconds. */
+/* The writes by which a process announces itself, and how long they stay, in seconds. */
 #define STARTS 2
 #define STARTS_TTL (2 * BEEST_STARTS_RECENT / BEEST_SECOND)
 
@@ -39,7 +39,7 @@ struct part {
 	struct beest_lease_plan plan;
 	struct beest_kv_write opening;		/* adds an epoch */
 	uint8_t epoch[BEEST_EPOCH_SIZE];
-	bool begins;				/* says that a process of this rank begins */
+	bool begins;				/* announces a process of this rank */
 };
 
 struct round {
@@ -97,7 +97,7 @@ static void server_note(struct beest_registry *registry, const struct part *part
 		if (!again)
 			memcpy(own->why, request->why, sizeof(own->why));
 	}
-	/* A closed old connection says nothing about the server. */
+	/* A closed old connection shows nothing about the server. */
 	if (failure < 0 && (failure != -ECONNRESET || request->fresh)) {
 		beest_pace_failed(&own->pace, request->key_count);
 		own->away_until = now + beest_pace_away(&own->pace);
@@ -276,7 +276,7 @@ static void wants_fail(const struct beest_look *look, size_t server)
 		look->wants[i].failed |= look->wants[i].server == server;
 }
 
-/* Does a request to @server have to say that this process begins? */
+/* Does a request to @server have to announce this process? */
 static bool start_is_due(const struct beest_registry *registry, size_t server)
 {
 	const struct beest_registry_presence *presence = &registry->presence;
@@ -360,7 +360,7 @@ static void part_free(struct part *part)
 }
 
 /*
- * Skips a server that is away, unless somebody waits for it: its leases can wait.  An idle look
+ * Skips a server that is away, unless a caller waits for it: its leases can wait.  An idle look
  * also skips one that was silent, so that many such looks take no longer than one.
  */
 static int part_plan(struct round *round, size_t server)
@@ -392,7 +392,7 @@ static int part_plan(struct round *round, size_t server)
 		return 0;
 	}
 
-	/* If the server has lost all, the request runs again, and then says so in any case. */
+	/* If the server has lost all, the request runs again, and then announces it in any case. */
 	part->begins = start_is_due(registry, server);
 	ret = beest_lease_plan(registry->leases, server, look->flags & BEEST_LOOK_CHECK,
 			       spare + STARTS, &part->plan);
@@ -503,7 +503,7 @@ static bool value_is_own(const struct beest_registry *registry, const char *key,
 
 /*
  * Does the server still have an own record that it had along with the epoch @known?  Then only the
- * epoch was evicted and stays valid.  A later record may have come there after the server lost all:
+ * epoch was evicted and stays valid.  A later record may have been stored there after it lost all:
  * meanwhile, another thread may have learned that, and stored this one again.
  */
 static bool epoch_still_counts(struct beest_registry *registry, size_t server,
@@ -532,7 +532,7 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 
 /*
  * A new connection has brought no epoch: the server has lost it, or is no Memcached.  Adds it
- * by an answered write, so that a failure tells its cause, and learns it before anything else
+ * by an answered write, so that a failure names its cause, and learns it before anything else
  * is sent there: earlier messages are lost then, later ones are not.
  */
 static int epoch_mend(struct beest_registry *registry, size_t server, int64_t deadline)
@@ -656,7 +656,7 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 
 /* --------------------------------------------------------------------- one round --- */
 
-/* If the request failed, only the extras whose answers had come are done. */
+/* If the request failed, only the extras whose answers had arrived are done. */
 static void extras_hand_over(const struct part *part, struct beest_look *look)
 {
 	const struct beest_kv_write *write = part->request->writes + part->plan.write_count +
@@ -671,7 +671,7 @@ static void extras_hand_over(const struct part *part, struct beest_look *look)
 		}
 }
 
-/* After a failure, a key without a value may be absent, or its answer has not come. */
+/* After a failure, a key without a value may be absent, or its answer has not arrived. */
 static void wants_hand_over(const struct part *part, const struct beest_look *look, bool all)
 {
 	size_t i, key = part->plan.key_count;
@@ -685,7 +685,7 @@ static void wants_hand_over(const struct part *part, const struct beest_look *lo
 	}
 }
 
-/* Of a request that failed, only what came from the known server counts. */
+/* Of a request that failed, only what the known server answered counts. */
 static bool part_has_canary(struct round *round, const struct part *part)
 {
 	const struct beest_kv_request *request = part->request;
@@ -807,7 +807,7 @@ static void part_end(struct round *round, struct part *part)
 	memcpy(round->why, part->request->why, sizeof(part->request->why));
 	extras_hand_over(part, round->look);
 	done = ret;
-	/* Without a known epoch, nobody would notice that the server has lost the rest since. */
+	/* Without a known epoch, it would go unnoticed that the server has lost the rest since. */
 	if (!beest_look_epoch(registry, part->plan.server, part->epoch))
 		done = -ENODATA;
 	beest_lease_done(registry->leases, &part->plan, done, false, NULL,

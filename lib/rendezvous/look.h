@@ -3,16 +3,16 @@
  * look.h - one conversation with the servers
  *
  * Owns the step that brings the servers to what the leases want: each look sends what is
- * not stored, says that this process begins, asks each server for its epoch, and fetches what
- * somebody waits for, all in one round trip.  Judges epochs and finds out what is wrong with a
- * server.  Knows nothing of waiting or of what records say.
+ * not stored, announces this process, asks each server for its epoch, and fetches what
+ * a caller waits for, all in one round trip.  Judges epochs and finds out what is wrong with a
+ * server.  Knows nothing of waiting or of what records contain.
  */
 #ifndef BEEST_LOOK_H
 #define BEEST_LOOK_H
 
 #include "lib/rendezvous/registry.h"
 
-/* A process that has met nobody for so long says again that it begins. */
+/* A process that has met no other for so long announces itself again. */
 #define BEEST_STARTS_RECENT (10 * BEEST_SECOND)
 
 /* A value to fetch or, without a key, a server that must answer. */
@@ -66,7 +66,7 @@ void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *
 /* Tries to send what the server of @key does not have yet, in the same way. */
 void beest_look_send(struct beest_registry *registry, const char *key);
 
-/* Has the next look say again that a process of this rank begins. */
+/* Lets the next look announce a process of this rank again. */
 void beest_look_begin_again(struct beest_registry *registry);
 
 /*
@@ -76,7 +76,7 @@ void beest_look_begin_again(struct beest_registry *registry);
 int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t since,
 		       char why[BEEST_KV_WHY]);
 
-/* Was the server silent a moment ago?  What nobody waits for had better not be asked of it now. */
+/* Was the server silent a moment ago?  What no call waits for had better not be asked of it now. */
 bool beest_look_is_silent(struct beest_registry *registry, size_t server);
 
 /*

@@ -117,7 +117,7 @@ static void chunks_want(struct beest_fence_look *look)
 	}
 }
 
-/* Any of them: its digest tells which. */
+/* Any of them: its digest identifies it. */
 static int chunk_see(void *data, const struct beest_record *record)
 {
 	struct beest_fence_look *look = data;

@@ -191,7 +191,7 @@ static int once_body(const void *data, size_t size, uint8_t **body)
 }
 
 /*
- * A message for one reader is not kept: if its server loses it, nobody can tell whether it had
+ * A message for one reader is not kept: if its server loses it, no process knows whether it had
  * been read.
  */
 static int once_push(struct held *held, struct beest_registry_record *record)

@@ -22,13 +22,13 @@
 #define PATIENCE_RANKS (10 * BEEST_SECOND)
 
 /*
- * It doubles with each failure in a row, but only so often: in a small job, a host that comes back
+ * It doubles with each failure in a row, but only so often: in a small job, a host that returns
  * is found by a new connection after 12 s at the latest, not when the kernel tries again after a
  * minute.
  */
 #define PATIENCE_DOUBLES 2
 
-/* An answer that takes so many times as long as any of late does not come any more. */
+/* An answer that takes so many times as long as any of late will not arrive any more. */
 #define PATIENCE_TIMES 4
 
 /* The last look of a call is short, and may meet a moment in which nothing is answered. */

@@ -3,11 +3,11 @@
  * pace.h - how long to wait for a server, and how often to ask it
  *
  * Owns the one rule by which requests of every kind adapt to a server that is slow, overloaded or
- * away: what happened to them goes in, times and sizes come out.  Pure.  Knows nothing of requests
- * or of the clock.
+ * away: it takes what happened to them, and returns times and sizes.  Pure.  Knows nothing of
+ * requests or of the clock.
  *
  * Answers that take long are waited for longer: a request goes on while bytes arrive, and fails
- * only after a silence that no answer of this server has come near.
+ * only after a silence far longer than any answer of this server took.
  *
  * They are also asked for less often.  A rank whose looks are slow rests for an eighth of the time
  * that it has waited.  So N ranks that have waited for t seconds take 8 N / t looks a second, which
@@ -15,7 +15,7 @@
  * is why the rule is stable.  What arrives is seen by an eighth of the time later.  A rank never
  * rests for more than 16 of its looks, so a server that is fast again is soon asked as usual.
  *
- * A request that has failed says that the connection, the server or the way there cannot carry it.
+ * A request that has failed shows that the connection, the server or the way there cannot carry it.
  * So the next one asks for half as many keys, later: the rest doubles with each failure.  With each
  * answer, the number of keys doubles again.
  */

@@ -14,7 +14,7 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/presence.h"
 
-/* A process that waits, and has met nobody, looks at its presence more often than this. */
+/* A process that waits, and has met no other, looks at its presence more often than this. */
 #define SUSPECT_TIME (1500 * BEEST_MS)
 
 /* The time that a look may take when only a sentence needs it. */
@@ -78,8 +78,8 @@ void beest_presence_news(const struct beest_registry *registry, struct beest_inc
 }
 
 /*
- * Is the author of a presence that says alive dead?  A server may even carry out a killed process's
- * last request after the first request of its successor.
+ * Is the author dead although its presence shows it alive?  A server may even carry out a killed
+ * process's last request after the first request of its successor.
  */
 static bool is_dead(const struct beest_incarnation *incarnation, const struct beest_rank_body *body,
 		    const struct beest_incarnation *own)
@@ -95,7 +95,7 @@ static bool is_none(const struct beest_incarnation *incarnation)
 	return beest_process_is_context(incarnation, &none);
 }
 
-/* Says whom this process displaces, as far as that is known. */
+/* Notes whom this process displaces, as far as that is known. */
 static void displaced_note(struct beest_registry *registry,
 			   const struct beest_incarnation *displaced)
 {
@@ -210,7 +210,7 @@ static int presence_contest(struct beest_registry *registry, const struct beest_
 }
 
 /*
- * Keeps for a wait in vain that another process came after this one and is gone: it was told that
+ * Keeps for a wait in vain that another process began after this one and is gone: it learned that
  * its rank runs twice, and may have been the one for which the others wait.
  */
 static void guest_note(struct beest_registry *registry, const struct beest_incarnation *guest,
@@ -410,7 +410,7 @@ bool beest_presence_disowns(const struct beest_registry *registry,
 	       is_dead(&query->now, &query->body, &registry->presence.incarnation);
 }
 
-/* ------------------------------------------------- what was heard of authors --- */
+/* ------------------------------------------------- what is known of authors --- */
 
 /*
  * An answer about an author has to last until the record that it is about was judged, and for the

@@ -166,7 +166,7 @@ static int plain_decode(const uint8_t *bytes, size_t size, enum beest_record_kin
 	return 0;
 }
 
-/* Anybody can write an unsealed record, so it is refused where the job has a secret. */
+/* Any process can write an unsealed record, so it is refused where the job has a secret. */
 static int unsealed_decode(const struct beest_seal *seal, const uint8_t *bytes, size_t size,
 			   enum beest_record_kind kind, const char *key,
 			   struct beest_record *record)
@@ -752,7 +752,7 @@ static const struct beest_codec_field request_rows[] = {
 };
 static const struct beest_codec_layout request_layout = BEEST_CODEC_LAYOUT(request_rows);
 
-/* Does it say something of its author? */
+/* Does it concern its author? */
 static bool word_has_since(uint8_t word)
 {
 	return word == BEEST_SERVICE_LISTENS || word == BEEST_SERVICE_STOPS;
@@ -818,7 +818,7 @@ int beest_record_request_decode(const struct beest_record *record,
 	if (ret < 0)
 		return ret;
 	if (body->length > BEEST_REQUEST_DATA || body->length > record->size - at)
-		return beest_fail(EBADMSG, "the request says that it has %d bytes of data, but "
+		return beest_fail(EBADMSG, "the request announces %d bytes of data, but "
 				  "has %d", body->length, (int)(record->size - at));
 	memcpy(body->data, record->body + at, body->length);
 

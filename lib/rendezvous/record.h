@@ -142,7 +142,7 @@ struct beest_rank_body {
 
 /* What a rank calls, and what all ranks of a fence must have alike. */
 enum beest_fence_what {
-	BEEST_FENCE_NOTHING = 0,	/* a member has heard that its call has failed */
+	BEEST_FENCE_NOTHING = 0,	/* a member has learned that its call has failed */
 	BEEST_FENCE_BARRIER = 1,
 	BEEST_FENCE_GATHER = 2,
 	BEEST_FENCE_MESH = 3,
@@ -225,7 +225,7 @@ struct beest_request_id {
 	uint32_t number;		/* among the requests of its author, from 1 */
 };
 
-/* What an entry in a service's list says: first and last of its author, else of requests. */
+/* What an entry in a service's list states: first and last of its author, else of requests. */
 enum beest_service_word {
 	BEEST_SERVICE_LISTENS = 1,	/* it is the listener */
 	BEEST_SERVICE_ASKS = 2,		/* they are stored */

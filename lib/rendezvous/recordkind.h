@@ -46,7 +46,7 @@ struct beest_record_row {
 	enum beest_record_ending ending;
 };
 
-/* The row of a kind; of one that this version does not know, one that says so. */
+/* The row of a kind; of one that this version does not know, the row of unknown kinds. */
 const struct beest_record_row *beest_record_row(enum beest_record_kind kind);
 
 /* The row number @i, from 0; NULL: there are no more. */

@@ -39,7 +39,7 @@ struct beest_registry_config {
 	struct beest_seal *seal;	/* taken over if the opening succeeds; NULL: none */
 	/* Called after each look in vain; a negative errno ends the wait.  May be NULL. */
 	int (*interrupt)(void *data);
-	/* Adds what the caller knows about @name, of which no record came.  May be NULL. */
+	/* Adds what the caller knows about @name, of which no record arrived.  May be NULL. */
 	void (*explain)(void *data, const char *name, struct beest_text *text);
 	void *data;
 	const struct beest_log *log;	/* outlives the registry */
@@ -50,7 +50,7 @@ struct beest_registry_config {
  * A presence is only added, so that the later process finds that of the earlier one.  Each also
  * appends its incarnation to the starts log of its rank, in the same request, so that the earlier
  * one finds the later one.  Before a process meets others, it reads the log along with what it
- * waits for.  Whoever else is there has a moment to show that it is alive, by storing its presence.
+ * waits for.  Any other process has a moment to show that it is alive, by storing its presence.
  */
 struct beest_registry_presence {
 	struct beest_incarnation incarnation;
@@ -77,7 +77,7 @@ struct beest_registry_presence {
 /* Room for "rank 3 on cn08, pid 17, mlx5_0:1, which has left". */
 #define BEEST_PRESENCE_TEXT (BEEST_HOST_MAX + BEEST_DEVICE_MAX + 80)
 
-/* What was last heard of an author; the row is given by the last byte, which is random. */
+/* What was last learned of an author; the row is given by the last byte, which is random. */
 #define BEEST_REGISTRY_HEARD 256
 struct beest_registry_heard {
 	struct beest_incarnation incarnation;
@@ -104,7 +104,7 @@ struct beest_registry_server {
 	uint64_t answered_by, failed_by;	/* numbers of those requests; 0: none */
 	char why[BEEST_KV_WHY];		/* the sentence of its last failure */
 	struct beest_pace pace;
-	int64_t away_until;		/* until then only what somebody waits for is sent */
+	int64_t away_until;		/* until then only what a caller waits for is sent */
 	int64_t probed;			/* when it was last asked for its evictions */
 	uint64_t evictions;		/* 0: none known */
 	unsigned int strikes;		/* how often it evicted a record just stored */
@@ -126,7 +126,7 @@ struct beest_registry {
 	uint64_t requests;		/* number of the last request; atomic */
 	uint64_t bytes;			/* of values, in both directions; atomic */
 	uint64_t serials;		/* drawn so far; atomic */
-	bool degraded;			/* the log says that a server is away; atomic */
+	bool degraded;			/* it was logged that a server is away; atomic */
 	int64_t watched;		/* see last_watch() in wait.c; 0: never; atomic */
 	char serverlist_key[BEEST_KEY_MAX + 1];	/* the same on every server; see serverlist.h */
 	struct beest_registry_presence presence;
@@ -143,7 +143,7 @@ struct beest_registry {
 int beest_registry_open(struct beest_registry **registry,
 			const struct beest_registry_config *config);
 
-/* Frees it.  What is stored stays on the servers: beest_store_leave() comes first. */
+/* Frees it.  What is stored stays on the servers: call beest_store_leave() first. */
 void beest_registry_close(struct beest_registry *registry);
 
 static inline const struct beest_incarnation *

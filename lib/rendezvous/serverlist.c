@@ -149,7 +149,7 @@ static void serverlist_compare(struct beest_registry *registry, const struct bee
 /*
  * A record found before this rank's presence was stored may be a leftover, and only raises a
  * suspicion.  If a later one has other settings, this rank's presence is stored again and
- * names its author: that tells the author, and also the ranks with the same settings as
+ * names its author: from that the author learns it, and so do the ranks with the same settings as
  * this one.
  */
 int beest_serverlist_judge(struct beest_registry *registry, size_t server,

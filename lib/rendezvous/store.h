@@ -3,7 +3,7 @@
  * store.h - change what the servers have, and see it done
  *
  * Owns the calls that store and remove what the registry keeps and return when the servers have
- * done so, up to the last words of a rank that leaves or fails.  Knows nothing of what records say.
+ * done so, up to the last record of a rank that leaves or fails.  Knows nothing of what is in it.
  */
 #ifndef BEEST_STORE_H
 #define BEEST_STORE_H
@@ -28,8 +28,8 @@ int beest_store_read(struct beest_registry *registry, const char *key, const cha
 		     struct beest_kv_value *value, const struct beest_limit *limit);
 
 /*
- * Deletes the record of a key, whoever wrote it.  -ENOENT: there was none, and no attempt that
- * failed may have deleted it.
+ * Deletes the record of a key, whichever process wrote it.  -ENOENT: there was none, and no attempt
+ * that failed may have deleted it.
  */
 int beest_store_delete(struct beest_registry *registry, const char *key,
 		       const struct beest_limit *limit);
@@ -46,15 +46,15 @@ void beest_store_purge(struct beest_registry *registry, const char *message);
 
 /*
  * Withdraws the records of queue pairs and regions that are still this context's own, and
- * says that this rank has left.  Barriers, messages and listeners stay until their time to live
+ * stores that this rank has left.  Barriers, messages and listeners stay until their time to live
  * ends.  Waits for silent servers until beest_look_closing().  Other threads may be using the
  * registry: what they publish from now on is withdrawn at once.
  */
 void beest_store_leave(struct beest_registry *registry);
 
 /*
- * Says that this rank has failed: to all ranks that wait, now or later; without a rank, only to
- * those that wait for what this process has published.  Ends at beest_look_closing().  Of
+ * Notifies all ranks that wait, now or later, that this rank has failed; without a rank, only those
+ * that wait for what this process has published.  Ends at beest_look_closing().  Of
  * @text less than BEEST_REASON_MAX bytes are kept.  Errors of beest_wait_run().
  */
 int beest_store_fail(struct beest_registry *registry, const char *text);

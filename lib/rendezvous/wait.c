@@ -23,13 +23,13 @@
  * every WATCH_EACH.
  *
  * A call that may end before its first watch goes by the context's last one instead: a program that
- * polls hears what one that waits hears, whichever of its calls comes when it is time.
+ * polls learns what one that waits learns, whichever of its calls is made when it is time.
  */
 #define WATCH_FIRST (20 * BEEST_MS)
 #define WATCH_RANK BEEST_MS
 #define WATCH_EACH BEEST_SECOND
 
-/* When a wait whose limit asks for that says what is missing. */
+/* When a wait whose limit asks for that logs what is missing. */
 #define TELL_FIRST (5 * BEEST_SECOND)
 #define TELL_EACH (60 * BEEST_SECOND)
 
@@ -43,7 +43,7 @@
  */
 #define COMPARE_FIRST BEEST_SECOND
 
-/* Records that came and are read again in each look, at most. */
+/* Records that arrived and are read again in each look, at most. */
 #define RECHECK_MAX 8
 
 /* Missing records that a sentence names, at most: keys are long. */
@@ -55,7 +55,7 @@
 /* Keys that a watching look reads, too: presence, news, failure; then each server's list. */
 #define WATCHED_FIXED 3
 
-/* Keys that a look reads as long as this process has met nobody: starts log, presence. */
+/* Keys that a look reads as long as this process has met no other: starts log, presence. */
 #define IDENTITY_MOST 2
 
 struct waiting {
@@ -81,7 +81,7 @@ struct waiting {
 	bool meets, identifies;		/* reads the starts log of this rank, its presence */
 	bool is_there;			/* its own presence was, before the request */
 	bool suspects;			/* another process may have this rank: nothing counts */
-	bool follows;			/* a former process had this rank, as this look has shown */
+	bool follows;			/* an earlier process had this rank, as this look showed */
 	bool progress;
 	bool grows;			/* a list has changed, which is progress of others */
 	bool last;			/* no look follows this one if no time is left after it */
@@ -250,7 +250,7 @@ static void want_watched(struct waiting *w)
 
 /*
  * In the request that may bring what is waited for: it counts only if no other process has this
- * rank.  Whoever only stores records meets nobody, but replaces what an earlier process left.
+ * rank.  A wait that only stores records meets no process, but replaces what an earlier one left.
  */
 static void want_identity(struct waiting *w)
 {
@@ -426,7 +426,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	}
 	ret = beest_record_decode(w->registry->seal, value->bytes, value->size, get->kind, get->key,
 				  &get->record);
-	if (ret == -ENOMEM || ret == -EIO)	/* says nothing about the record */
+	if (ret == -ENOMEM || ret == -EIO)	/* shows nothing about the record */
 		return ret;
 	if (ret == 0)
 		return record_see(w, get, false);
@@ -528,7 +528,7 @@ static int judge_gets(struct waiting *w)
 
 /* ---------------------------------------------------------- authors that are gone --- */
 
-/* An author that leaves may be about to come back.  RETURN_TIME counts for each one that leaves. */
+/* An author that leaves may be about to return.  RETURN_TIME counts for each one that leaves. */
 static bool author_may_return(struct beest_wait_get *get)
 {
 	int64_t now = beest_clock_now();
@@ -730,7 +730,7 @@ static int meeting_judge(struct waiting *w)
 	return ret;
 }
 
-/* Whoever only stores records meets nobody, but has to be there for those who read them. */
+/* A wait that only stores records meets no process, but its readers must find this one there. */
 static int meeting_end(struct waiting *w)
 {
 	if ((!w->meets && !w->identifies) || w->wants[w->asked].failed)
@@ -861,7 +861,7 @@ static int wait_look(struct waiting *w)
 	return ret;
 }
 
-/* ------------------------------------------------------------- what did not come --- */
+/* ----------------------------------------------------------- what did not arrive --- */
 
 /* Returns the error of this record alone, as a wait with a deadline ends with it. */
 static int get_say(struct beest_registry *registry, const struct beest_wait *wait,
@@ -953,7 +953,7 @@ static int64_t ask_until(const struct waiting *w)
 	return BEEST_MIN(w->until, beest_clock_deadline(BEEST_INQUIRY_TIME));
 }
 
-/* Adds other possible reasons why nothing came. */
+/* Adds other possible reasons why nothing arrived. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
 {

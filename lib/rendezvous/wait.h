@@ -3,7 +3,7 @@
  * wait.h - look until all wanted records are there
  *
  * Owns all waiting: the pauses between looks, the deadline, what was seen of each record,
- * and the sentence about what did not come.  Meanwhile watches this process's presence, the
+ * and the sentence about what did not arrive.  Meanwhile watches this process's presence, the
  * list of servers and the news.  Knows nothing of verbs.
  */
 #ifndef BEEST_WAIT_H
@@ -40,7 +40,7 @@ struct beest_wait_get {
 	enum beest_wait_authors authors;
 	const char *unmet;		/* why it is not accepted, for the sentence; or NULL */
 	const char *placed_as;		/* the key that chooses the server; NULL: key */
-	bool recheck;			/* read again in turn after it came */
+	bool recheck;			/* read again in turn after it arrived */
 
 	/* The author, whose leaving ends the wait; see() sets it once it is known. */
 	bool has_author;
@@ -60,7 +60,7 @@ struct beest_wait_get {
 	bool answered;			/* whether it is there was known at least once */
 	bool had;			/* got before: getting it again is no progress */
 	size_t list_size;		/* as read last: a list that grows is progress */
-	struct beest_incarnation leaver;	/* an author that has said that it leaves, ... */
+	struct beest_incarnation leaver;	/* an author whose record shows that it left, ... */
 	int64_t leaving_at;		/* ... and when this was first seen; 0: none has */
 	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */
 	char trouble[BEEST_PRESENCE_TEXT + 64];	/* what is known of it, for the sentence */
@@ -103,7 +103,7 @@ struct beest_wait {
 };
 
 /*
- * -ETIMEDOUT: the sentence names what did not come and what is known of it; -ECANCELED;
+ * -ETIMEDOUT: the sentence names what did not arrive and what is known of it; -ECANCELED;
  * -EADDRINUSE: another process has this rank; -EPROTO: others have another list of servers or
  * number of ranks; -ESHUTDOWN, -ECONNABORTED: an author that is waited for has left or failed; else
  * the last error of see(), each(), the decoder (-EBADMSG, -EPROTONOSUPPORT) or the server.  If the
@@ -113,7 +113,7 @@ struct beest_wait {
 int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait);
 
 /*
- * Writes what is known of a record that has not come: "no queue pair 'b' (key ...) was published".
+ * Writes what is known of a missing record: "no queue pair 'b' (key ...) was published".
  * Returns the error of this record alone; -EAGAIN if the limit is one look.
  */
 int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wait,

@@ -64,7 +64,7 @@ static bool key_derive(const void *secret, size_t size, const char *job, const c
 }
 
 /*
- * The check value tells secrets apart.  It is the beginning of another derived key, so it
+ * The check value distinguishes secrets.  It is the beginning of another derived key, so it
  * reveals nothing of the one that seals.
  */
 static bool seal_fill(struct beest_seal *seal, const void *secret, size_t size, const char *job)

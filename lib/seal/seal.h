@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * seal.h - bytes that nobody can read or make without the job's secret
+ * seal.h - bytes that cannot be read or made without the job's secret
  *
  * Owns the keys derived from a secret and a job id, and the sealed form of
  * hartebeest-exchange(7): AES-256-GCM by libcrypto, with the name under which the bytes are
- * stored as associated data.  Knows nothing of records, nor of where a secret comes from.
+ * stored as associated data.  Knows nothing of records, nor of where a secret is from.
  *
  * Many threads and a forked child may use one seal: there is no lock.
  */

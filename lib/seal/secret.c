@@ -11,7 +11,7 @@
 #include "lib/base/reserve.h"
 #include "lib/seal/secret.h"
 
-/* Checks the open file, which nobody can replace meanwhile, rather than the path. */
+/* Checks the open file, which cannot be replaced meanwhile, rather than the path. */
 static int file_check(int fd, const char *path)
 {
 	struct stat status;

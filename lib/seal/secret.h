@@ -2,7 +2,7 @@
 /*
  * secret.h - reads the secret of a job from a file
  *
- * Owns the rules for that file: it is a regular one, belongs to the user, and nobody else can
+ * Owns the rules for that file: it is a regular one, belongs to the user, and no other user can
  * read or write it.  Knows nothing of what a secret is for.  No sentence and no log contains it.
  */
 #ifndef BEEST_SECRET_H

@@ -220,7 +220,7 @@ static const struct {
 	{ "\xc2\xa0", "a no-break space: replace it by a plain one" },
 };
 
-/* Says what is wrong with a character that JSON has no use for. */
+/* Reports what is wrong with a character that JSON has no use for. */
 static int fail_character(const struct scan *scan)
 {
 	unsigned char byte = *scan->at;

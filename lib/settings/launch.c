@@ -27,7 +27,7 @@
 
 /*
  * Variables joined by dots.  "?" marks one that may be absent, and "@" a host: one that every host
- * has, such as 127.0.0.1, stands for the name of this one.
+ * has, such as 127.0.0.1, means the name of this one.
  */
 struct job_id {
 	const char *part[3];
@@ -59,7 +59,7 @@ struct launcher {
 };
 
 /*
- * The launcher nearest to the program comes first, since the program also inherits the variables
+ * The launcher nearest to the program is the first, since the program also inherits the variables
  * of those around it: mpirun's daemons are Slurm tasks with a SLURM_PROCID.  Slurm's batch script
  * also has rank 0 of N in its environment, but only a step, which has an id, runs N times.
  */
@@ -104,7 +104,7 @@ static const struct job_id batch_jobs[] = {
 	SHARED_ID("JOB_ID", "?SGE_TASK_ID"),	/* Grid Engine */
 };
 
-/* Texts by which a variable says that there is no such id, or that this is not a run. */
+/* Texts by which a variable states that there is no such id, or that this is not a run. */
 static const struct {
 	const char *variable, *text;
 } no_ids[] = {
@@ -159,7 +159,7 @@ static const struct launcher *find_launcher(void)
 #define ORIGIN_SIZE 384
 #define ENVIRONMENT "environment "
 
-/* The texts say where each value came from, as after "from"; "": not given. */
+/* The texts name the source of each value, as after "from"; "": not given. */
 struct reading {
 	struct beest_launch *launch;
 	const struct beest_options *options;
@@ -348,7 +348,7 @@ static void compare_launchers(struct reading *reading)
 }
 
 /*
- * Says that the environment's rank was taken instead of a launcher's, which may be a leftover: if
+ * Notes that the environment's rank was taken instead of a launcher's, which may be a leftover: if
  * the launcher passes it on to all ranks, it is right for one of them.
  */
 static void compare_environment(struct reading *reading)
@@ -455,7 +455,7 @@ static const struct job_id *id_find(const struct job_id *ids, size_t count)
 	return NULL;
 }
 
-/* A job id as it is put together, and where its parts came from. */
+/* A job id as it is put together, and where its parts are from. */
 struct composed {
 	struct beest_text text, origin;
 	uint64_t hash;
@@ -618,7 +618,7 @@ int beest_launch_read(struct beest_launch *launch, const struct beest_options *o
 	compare_launchers(&reading);
 	compare_environment(&reading);
 	say_hidden(launch);
-	/* A rank given by hand belongs to somebody who reads how that is done. */
+	/* A rank given by hand belongs to a user who reads how that is done. */
 	if (options->rank == BEEST_AUTO && launch->rank >= 0 && reading.caution[0])
 		caution_add(launch, reading.caution);
 	describe_launch(&reading);

@@ -39,7 +39,7 @@ int beest_launch_check(const struct beest_launch *launch);
 
 /*
  * Ends the thread's sentence with what may be the cause of failure @ret here: where rank and job
- * came from, and what was not believed.  Returns @ret.
+ * are from, and what was not believed.  Returns @ret.
  */
 int beest_launch_hint(const struct beest_launch *launch, int ret);
 

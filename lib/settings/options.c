@@ -141,7 +141,7 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "this end's IP address, which chooses device, port and GID" },
 	{ "device.resolver", VARIABLE("HARTEBEEST_RESOLVER"), WORD(resolver_words),
 	  AT(device_resolver), .initial = "record",
-	  .help = "where the path to a peer comes from: its record, or rdma_cm" },
+	  .help = "source of the path to a peer: its record, or rdma_cm" },
 	{ "device.roce", WORD(roce_words), AT(device_roce), .initial = "auto",
 	  .help = "RoCE version" },
 	{ "device.family", WORD(family_words), AT(device_family),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options.h - every setting, where it may come from, and where it came from
+ * options.h - every setting, the sources it may have, and the one it has
  *
  * Owns the meaning of every key of hartebeest.json(5), of the HARTEBEEST_*
  * environment and of the arguments of hartebeest_open(3).  Knows nothing of
@@ -21,7 +21,7 @@
 /* The value of an integer option that is left to the library ("auto"). */
 #define BEEST_AUTO INT64_C(-1)
 
-/* This process takes no rank, whatever its launcher says ("none"). */
+/* This process takes no rank, whatever its launcher states ("none"). */
 #define BEEST_RANK_NONE INT64_C(-2)
 
 /* Index into beest_options.qp; the order of the prefixes rc:, uc:, ud:. */
@@ -32,7 +32,7 @@ enum beest_transport {
 	BEEST_TRANSPORTS,
 };
 
-/* Where the path to a peer comes from. */
+/* The source of the path to a peer. */
 enum beest_resolver {
 	BEEST_RESOLVER_RECORD,
 	BEEST_RESOLVER_RDMACM,
@@ -124,7 +124,7 @@ int beest_options_load(struct beest_options *options, const char *const *default
 void beest_options_free(struct beest_options *options);
 
 /*
- * Writes the value to @text, in the form in which it may be given, and where it came from to
+ * Writes the value to @text, in the form in which it may be given, and its source to
  * @source, which may be NULL.  @name: "section.key" or "section.rc:key".  Returns its length, as
  * snprintf(3) does; -ENOENT names the nearest option.
  */
@@ -157,7 +157,7 @@ enum beest_option_type {
 	BEEST_OPTION_INT,	/* JSON integer; base 10 or 0x in text */
 	BEEST_OPTION_DURATION,	/* JSON string "30s" */
 	BEEST_OPTION_STRING,
-	BEEST_OPTION_WORD,	/* one of a fixed list; stored as the number it stands for */
+	BEEST_OPTION_WORD,	/* one of a fixed list; stored as its number */
 	BEEST_OPTION_SECRET,	/* from the environment only, and never shown */
 };
 
@@ -177,7 +177,7 @@ struct beest_option {
 };
 
 /*
- * The rules of device.gid, in the order of enum beest_gid_rule: what stands before each in a list,
+ * The rules of device.gid, in the order of enum beest_gid_rule: what precedes each in a list,
  * its word, and an example of what follows the word.
  */
 #define BEEST_GID_RULES(RULE)								\

@@ -37,7 +37,7 @@ static const struct kind {
 	KIND(SM_CHANGE, PORT, INFO, "its subnet manager changed"),
 	KIND(CLIENT_REREGISTER, PORT, INFO, "its subnet manager asks to register again"),
 	KIND(QP_FATAL, QUEUE_PAIR, WARN, "an error that no completion reports"),
-	KIND(QP_REQ_ERR, QUEUE_PAIR, WARN, "an invalid request came from the peer"),
+	KIND(QP_REQ_ERR, QUEUE_PAIR, WARN, "an invalid request arrived from the peer"),
 	KIND(QP_ACCESS_ERR, QUEUE_PAIR, WARN, "the peer asked for memory that it may not access"),
 	KIND(COMM_EST, QUEUE_PAIR, INFO, "its first message arrived"),
 	KIND(SQ_DRAINED, QUEUE_PAIR, INFO, "its send queue is drained"),
@@ -289,7 +289,7 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 		if (limit->once)
 			return beest_fail(EAGAIN, "no event is pending");
 		if (!beest_limit_left(limit))
-			return beest_fail(ETIMEDOUT, "%sno event came",
+			return beest_fail(ETIMEDOUT, "%sno event arrived",
 					  BEEST_LIMIT_TEXT(limit, "after"));
 		if (beest_limit_check(limit) < 0)
 			return -ECANCELED;

@@ -327,7 +327,7 @@ static void add_policy(struct beest_text *text, const struct beest_gid_policy *p
 		beest_text_add(text, ", IPv%d only", policy->family == AF_INET ? 4 : 6);
 }
 
-/* Users look for IP addresses in an InfiniBand GID table, which has none: tell them so. */
+/* Users look for IP addresses in an InfiniBand GID table, which has none: explain that. */
 static const char *nothing_fits_hint(const struct beest_gid_entry *entries, size_t count,
 				     const struct beest_gid_policy *policy)
 {

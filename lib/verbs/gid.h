@@ -19,7 +19,7 @@ struct beest_gid_entry {
 	struct beest_ipaddr gid;
 	int index;			/* sgid_index: meaningful on this host only */
 	enum beest_roce roce;		/* BEEST_ROCE_NONE on InfiniBand */
-	char netdev[IF_NAMESIZE];	/* "": the kernel does not say */
+	char netdev[IF_NAMESIZE];	/* "": the kernel names none */
 	bool netdev_down;
 	int trial_error;		/* errno of its trial address handle; 0: none failed */
 };
@@ -60,7 +60,7 @@ int beest_gid_policy_parse(const char *gid, enum beest_roce roce, int family,
 int beest_gid_policy_local(const char *addr, struct beest_gid_policy *policy);
 
 /*
- * Returns the position of the chosen entry.  @reason tells people why it was chosen, and
+ * Returns the position of the chosen entry.  @reason is for people: why it was chosen, and
  * why the others were not.  -ENODATA: no entry fits, and the sentence lists them all; a
  * policy is never replaced by another choice.
  *

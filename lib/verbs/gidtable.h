@@ -2,7 +2,7 @@
 /*
  * gidtable.h - the GID table of a port, from wherever it can be read
  *
- * Owns the two sources: ibv_query_gid_table(3) and ibv_query_gid_ex(3), which came with
+ * Owns the two sources: ibv_query_gid_table(3) and ibv_query_gid_ex(3), which are new in
  * rdma-core 32, and sysfs, the only source with CentOS 7's 22.4.  Knows nothing of policy.
  */
 #ifndef BEEST_GIDTABLE_H

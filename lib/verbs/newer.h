@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * newer.h - functions of libibverbs that came after CentOS 7's, found at run time
+ * newer.h - functions of libibverbs that are newer than CentOS 7's, found at run time
  *
  * Owns their names and types.  Thus a build needs only the symbols of rdma-core 22.4,
  * whatever it was built against, and uses these functions where the libibverbs at run time

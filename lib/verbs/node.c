@@ -21,7 +21,7 @@ const char *beest_node_folder = "/dev/infiniband";
 
 /*
  * Opens the node, since libibverbs reports another errno than the kernel.  The permissions do not
- * tell all: a container's device cgroup forbids nodes that any user may open, and so does an
+ * suffice: a container's device cgroup forbids nodes that any user may open, and so does an
  * exclusive RDMA name space.
  */
 int beest_node_check(const char *device, const char *dev_name)

@@ -60,7 +60,7 @@ int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 		      struct beest_port_choice *choice);
 
 /*
- * Queries the port, which tells nobody that its MTU has changed, nor of another LID while the
+ * Queries the port, which does not report that its MTU has changed, nor another LID while the
  * program reads the events.  Drops the kept choice if its LID or MTU was another one.  1: @attr
  * has what the port has now; 0: it is not active, so that its values are not those of a later
  * connection.  Errors of ibv_query_port(3), or -EIO: an impossible MTU.

@@ -101,7 +101,7 @@ static const char *revival_of(const struct beest_qp *named)
 	       "that rank was started again" : ": hartebeest_qp_reconnect() brings it back";
 }
 
-/* Says what the state forbids.  False: nothing. */
+/* Adds what the state forbids.  False: nothing. */
 static bool state_say(const struct posting *p, struct beest_text *text)
 {
 	enum ibv_qp_state state = p->attr.qp_state;
@@ -127,7 +127,7 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Says why no queue pair of this type or size can carry the request.  False: one can. */
+/* Adds why no queue pair of this type or size can carry the request.  False: one can. */
 static bool request_say(const struct posting *p, struct beest_text *text)
 {
 	const struct ibv_qp_cap *cap = &p->attr.cap;
@@ -199,7 +199,7 @@ static void depth_say(const struct posting *p, const struct ibv_cq *cq, struct b
 				most, cq->cqe, cq->cqe == 1 ? "y" : "ies");
 }
 
-/* Nobody can know what the program has posted, so the usual reasons are named. */
+/* The library cannot know what the program has posted, so names the usual reasons. */
 static void silence_say(const struct posting *p, bool asked, struct beest_text *text)
 {
 	enum ibv_qp_state state = asked ? p->attr.qp_state : IBV_QPS_RTS;

@@ -86,7 +86,7 @@ static void cap_fit(struct ibv_qp_cap *cap, const struct beest_qp_options *optio
 }
 
 /*
- * No query tells how much inline data a device takes, and drivers refuse too much with any errno.
+ * No query returns how much inline data a device takes, and drivers refuse too much with any errno.
  * A failed try may have changed attr->cap, so each try starts from the wanted sizes.
  */
 static struct ibv_qp *qp_create_inline(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -570,7 +570,7 @@ int beest_qp_address(const struct beest_qp *qp, const char *key,
 /* --------------------------------------------------------- the source GID --- */
 
 /*
- * The index was chosen at INIT.  Since then addresses may have come or gone, and the index
+ * The index was chosen at INIT.  Since then addresses may have been added or removed, and the index
  * may hold another GID, of which no device complains.  1: the GID moved, and the index was
  * corrected.
  */
@@ -711,7 +711,7 @@ static int qp_reach_rtr(struct beest_qp *qp, struct beest_connection *path)
 	int ret, last;
 
 	ret = last = qp_source_try(qp, path, step_rtr);
-	if (ret == 0 || !qp->key[0])	/* without a record, it could not be told to the peer */
+	if (ret == 0 || !qp->key[0])	/* without a record, the peer could not learn it */
 		return ret;
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	while (last < 0 && reads_may_be_why(qp, last)) {

@@ -39,7 +39,7 @@ struct beest_qp {
 	uint32_t published;		/* the generation in its record */
 	struct hartebeest_remote_mr *regions;	/* offered to its peer */
 	uint8_t region_count;
-	bool untold;			/* connected, but its record does not say so yet */
+	bool untold;			/* connected, but its record does not show it yet */
 	char peer_key[BEEST_KEY_MAX + 1];	/* "": not connected; UD: the latest peer's */
 	struct beest_endpoint remote;
 	struct beest_ud_peer *addresses;	/* of UD, each of another peer */
@@ -92,7 +92,7 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 int beest_qp_look_again(struct beest_qp *qp);
 
 /*
- * A UD queue pair in INIT -> RTS, for whoever sends to it; looks again, since these peers do not
+ * A UD queue pair in INIT -> RTS, for those that send to it; looks again, since these peers do not
  * confirm.  Does nothing with any other.
  */
 int beest_qp_serve(struct beest_qp *qp);
@@ -107,7 +107,7 @@ int beest_qp_init_again(struct beest_qp *qp);
 void beest_qp_share_reads(struct beest_qp *qp, size_t count);
 
 /*
- * Do both ends agree?  As beest_transition_agree(); the sentence of -EPROTO also says if the
+ * Do both ends agree?  As beest_transition_agree(); the sentence of -EPROTO also notes if the
  * address that was published has been lost, or if this end has a fitting one by now.
  */
 int beest_qp_agree(const struct beest_qp *qp, const struct beest_endpoint *remote,
@@ -125,8 +125,8 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 		     const struct beest_limit *limit, int64_t *ready);
 
 /*
- * One more than this generation, for what comes again and brings the same.  No queue pair that is
- * made or reset later gets it, or one more than it was.
+ * One more than this generation, for what is published again and brings the same.  No queue pair
+ * that is made or reset later gets it, or one more than it was.
  */
 uint32_t beest_qp_next_generation(uint32_t generation);
 

@@ -67,8 +67,8 @@ int beest_quota_count(enum beest_quota kind, int change, int ret)
 }
 
 /*
- * Devices whose objects are used up say ENOMEM or ENOSPC, some EINVAL, which mostly means another
- * thing: so then only if this process alone has most of them.
+ * Devices whose objects are used up return ENOMEM or ENOSPC, some EINVAL, which mostly means
+ * another thing: so then only if this process alone has most of them.
  */
 int beest_quota_limit(enum beest_quota kind, struct ibv_context *verbs, int ret)
 {

@@ -42,8 +42,8 @@ struct walk {
 	struct beest_device *best;	/* the best port so far; verbs NULL: none */
 	struct beest_gid_entry gid;	/* the best GID of that port; zero: it has none */
 	char offer[BEEST_REASON_SIZE / 2];	/* what that port has, in words */
-	bool alone;			/* only one device comes into question */
-	int ret;			/* the most telling refusal; 0: none */
+	bool alone;			/* only one device is eligible */
+	int ret;			/* the weightiest refusal; 0: none */
 	char choice[96];		/* choice of struct beest_device */
 	int level;			/* log level of the choice */
 	struct beest_text passed;		/* passed_over of struct beest_device */
@@ -107,7 +107,7 @@ int beest_selection_check(const char *name)
 	return beest_near_is(name) ? beest_near_check(name) : walk_parse_list(&walk, name);
 }
 
-/* How much a refusal says about the cause; of several, the weightiest is returned. */
+/* How much a refusal reveals about the cause; of several, the weightiest is returned. */
 static int refusal_weight(int ret)
 {
 	static const int rising[] = { 0, -EPROTONOSUPPORT, -EIO, -ENETDOWN, -ENXIO, -ENODATA };
@@ -145,7 +145,7 @@ static bool walk_reads_gids(const struct walk *walk, const struct beest_device *
 
 /*
  * Finds the best GID of a port, zero if it has none.  Without one the port is the last resort,
- * since addresses come while a job runs.
+ * since addresses are added while a job runs.
  */
 static int port_find_gid(const struct walk *walk, const struct beest_device *device,
 			 struct beest_gid_entry *gid)
@@ -191,7 +191,7 @@ static void walk_keep(struct walk *walk, const struct beest_device *device,
 	strcpy(walk->offer, offer);
 }
 
-/* Notes a port whose GID @lacks what that of another one has.  Without a GID, @offer says all. */
+/* Notes a port whose GID @lacks what that of another one has.  Without a GID, @offer has all. */
 static void walk_pass(struct walk *walk, const struct beest_gid_entry *gid, const char *offer,
 		      const char *lacks)
 {
@@ -203,7 +203,7 @@ static void walk_pass(struct walk *walk, const struct beest_gid_entry *gid, cons
 
 /*
  * Keeps @device if its GID has something that the best one lacks.  For a port without a GID, the
- * last sentence says why.  True: no port can be better than the best.
+ * last sentence has the reason.  True: no port can be better than the best.
  */
 static bool walk_weigh(struct walk *walk, const struct beest_device *device,
 		       const struct beest_gid_entry *gid)

@@ -15,7 +15,7 @@
 
 /* ----------------------------------------------------- a choice, and its trial --- */
 
-/* Makes an address handle to the GID itself: if it cannot reach itself, it reaches nobody. */
+/* Makes an address handle to the GID itself: if it cannot reach itself, it reaches no peer. */
 static int source_try(const struct beest_device *device, struct ibv_pd *pd,
 		      const struct beest_gid_entry *entry)
 {
@@ -41,7 +41,7 @@ static int source_try(const struct beest_device *device, struct ibv_pd *pd,
  * Does this errno of a trial handle speak of the GID?  Its entry may be empty or without an
  * interface (ENODATA from Soft-RoCE, EINVAL, ENXIO from old kernels), belong to another
  * network namespace (ENODEV), or have an address that the IP stack no longer reaches (the
- * others).  Lack of memory, or a device that is busy or broken, says nothing about the GID:
+ * others).  Lack of memory, or a device that is busy or broken, shows nothing about the GID:
  * choosing another one then would make this end unreachable for its peers for good.
  */
 static bool gid_is_condemned_by(int err)

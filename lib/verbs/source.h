@@ -13,7 +13,7 @@
 #include "lib/verbs/gid.h"
 
 /*
- * Chooses the GID of this end by @policy; @reason tells people why, cut to @size.  Given @pd, a
+ * Chooses the GID of this end by @policy; @reason is for people, cut to @size.  Given @pd, a
  * RoCE GID is tried with an address handle to itself.  If that fails with an errno that speaks of
  * the GID, the next best is taken; another errno, such as -ENOMEM, is returned.  -EAGAIN is the
  * rdma cgroup's, which may leave room for all but a trial: then the GID is not tried.
@@ -32,7 +32,7 @@ bool beest_source_same(const struct beest_gid_entry *a, const struct beest_gid_e
 bool beest_source_holds(const struct beest_device *device, const struct beest_gid_entry *source);
 
 /*
- * Finds the current index of a GID, since addresses come and go while a job runs, and the
+ * Finds the current index of a GID, since addresses change while a job runs, and the
  * table moves with them.  Reads only the entry at the old index if the GID is still there,
  * unless @search asks for the whole table.  1: source->index has changed, 0: it has not,
  * -ENODATA: the GID is gone, and the sentence lists the table.

@@ -2,8 +2,8 @@
 /*
  * transition.c - agreement, attributes, transitions
  *
- * The rules come from the kernel's qp_state_table (drivers/infiniband/core/verbs.c),
- * ibv_modify_qp(3) and the InfiniBand specification, volume 1, chapters 9 and 11.
+ * The rules are those of the kernel's qp_state_table (drivers/infiniband/core/verbs.c),
+ * ibv_modify_qp(3) and of the InfiniBand specification, volume 1, chapters 9 and 11.
  */
 #include "config.h"
 

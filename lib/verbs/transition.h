@@ -4,7 +4,7 @@
  *
  * Owns the agreement between two endpoints, the attribute masks of each transport, and the
  * calls of ibv_modify_qp(3).  Deciding is pure, and apart from doing.  Knows nothing of the
- * exchange, of names, or of where an endpoint came from.
+ * exchange, of names, or of where an endpoint is from.
  */
 #ifndef BEEST_TRANSITION_H
 #define BEEST_TRANSITION_H

@@ -818,8 +818,8 @@ static void wrong_ways(void **state)
 #ifdef HAVE_CRYPTO
 		{ { "-l", "127.0.0.1", "-s", "/nonexistent", "true" }, 1, "cannot make the "
 		  "secret in /nonexistent: No such file or directory; give --secret-dir a folder "
-		  "that all nodes share; --no-secret leaves the records unsealed: then whoever "
-		  "reaches 127.0.0.1 can direct RDMA writes" },
+		  "that all nodes share; --no-secret leaves the records unsealed: then any "
+		  "process that reaches 127.0.0.1 can direct RDMA writes" },
 		{ { "-l", "127.0.0.1", "-s", "/proc", "true" }, 1,
 		  "cannot make the secret in /proc: " },
 #endif
@@ -860,7 +860,7 @@ static void another_server_is_named(void **state)
 	SAYS("127.0.0.1:");
 	assert_null(strstr(talk.out, "/some/secret"));
 	COMPLAINS("hartebeest serve: HARTEBEEST_EXC_IP_PORT was node0:11211, and is 127.0.0.1:");
-	COMPLAINS(" for this job; to use the former, leave serve out\n");
+	COMPLAINS(" for this job; to use the earlier value, leave serve out\n");
 	COMPLAINS("hartebeest serve: HARTEBEEST_SECRET_FILE was /some/secret, and is unset for ");
 	/* What remains of an earlier serve is no wish. */
 	setenv("HARTEBEEST_SERVE_PID", "4194305", 1);

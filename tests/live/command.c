@@ -132,7 +132,7 @@ static void four_local_ranks(void **state)
 	SAYS("mesh of 4 ranks, RC write of 8 bytes");
 	SAYS("bandwidth in MB/s");
 	SAYS("  OK    pairs       12 of 12 work: least ");
-	SAYS(" came ");
+	SAYS(" arrived ");
 	SAYS("create ");
 	assert_null(strstr(strstr(talk.out, "judgement") + 1, "judgement"));
 	svg = fopen(file("mesh.svg"), "r");

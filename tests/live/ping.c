@@ -85,7 +85,7 @@ static void each_operation(void **state)
 		ends(&there, 0);
 		measures = strstr(here.out, "measured here") ? &here : &there;
 		talk_says(measures, each[i][2]);
-		talk_says(measures, " came back, each byte as it was sent");
+		talk_says(measures, " returned, each byte as it was sent");
 		talk_says(measures == &here ? &there : &here, " pings, ");
 	}
 }
@@ -97,7 +97,7 @@ static void by_ranks(void **state)
 		fail_msg("ended with %d:\n%s%s", here.status, here.out, here.err);
 	talk_says(&here, "0: RC write to rank 1");
 	talk_says(&here, "0: RC write to rank 2");
-	talk_says(&here, "0:   OK    data        10 of 10 came back");
+	talk_says(&here, "0:   OK    data        10 of 10 returned");
 	assert_null(strstr(here.out, "1:   OK"));
 }
 

@@ -255,7 +255,7 @@ static void a_ping_by_ranks(void **state)
 	(void)state;
 	succeeds(SRUN("2", tool, "ping", "-c", "5"));
 	SAYS("RC write to rank 1");
-	SAYS("  OK    data        5 of 5 came back");
+	SAYS("  OK    data        5 of 5 returned");
 }
 
 int main(void)

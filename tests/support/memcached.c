@@ -529,7 +529,7 @@ const char *cache_talk(const struct cache *cache, const char *request,
 bool cache_was_late(int ret, const char *sentence)
 {
 	static const char *const phrases[] = {
-		"no answer", "no connection", "silent: it ", "has not come in time",
+		"no answer", "no connection", "silent: it ", "did not arrive in time",
 		"answers small requests",
 	};
 	size_t i = 0;

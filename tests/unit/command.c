@@ -76,9 +76,9 @@ static void wrong_words(void **state)
 	assert_int_equal(RUN("zzzzzzzz"), STATUS_USAGE);
 	REFUSES("unknown command 'zzzzzzzz'\n");
 	assert_int_equal(RUN("--option", "exchange.ttl=1h", "keys"), STATUS_USAGE);
-	REFUSES("'--option' comes before the command: options follow it\n");
+	REFUSES("'--option' is before the command: options follow it\n");
 	assert_int_equal(RUN("--ttl=1h", "msg"), STATUS_USAGE);
-	REFUSES("'--ttl=1h' comes before the command: ");
+	REFUSES("'--ttl=1h' is before the command: ");
 	assert_int_equal(RUN("-v"), STATUS_USAGE);
 	REFUSES("hartebeest: unknown option '-v': without a command, there are --help and "
 		"--version\n");
