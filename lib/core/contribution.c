@@ -111,11 +111,6 @@ int beest_contribution_renew(struct hartebeest_mesh *mesh)
 
 /* ----------------------------------------------------------- what others brought --- */
 
-size_t beest_contribution_size(const struct hartebeest_mesh *mesh)
-{
-	return BEEST_CONTRIBUTION_HEAD + mesh->blob_size;
-}
-
 int beest_contribution_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form)
 {
 	return form == mesh->body.form ? 0 :
@@ -124,17 +119,19 @@ int beest_contribution_same(const struct hartebeest_mesh *mesh, size_t i, uint64
 			  "name peers", mesh->rank, mesh->ranks.id[i]);
 }
 
-static int contribution_decode(struct hartebeest_mesh *mesh, const uint8_t *contributions, size_t i,
-			       struct beest_mesh_body *body)
+static int contribution_decode(struct hartebeest_mesh *mesh, const struct beest_view *view,
+			       size_t i, struct beest_mesh_body *body)
 {
-	const uint8_t *contribution = contributions + i * beest_contribution_size(mesh);
+	const struct beest_fence_entry entry = beest_view_entry(view, i);
 	int ret;
 
-	ret = beest_record_mesh_decode(contribution + BEEST_CONTRIBUTION_HEAD, mesh->blob_size,
-				       body);
+	if (entry.size < mesh->blob_size)
+		return beest_fail(EBADMSG, "rank %d contributes %d bytes to a mesh, not %zu",
+				  mesh->ranks.id[i], (int)entry.size, mesh->blob_size);
+	ret = beest_record_mesh_decode(entry.value, mesh->blob_size, body);
 	if (ret < 0)
 		return beest_fail_prefix(ret, "rank %d", mesh->ranks.id[i]);
-	memcpy(&body->endpoint.incarnation, contribution, BEEST_INCARNATION_SIZE);
+	body->endpoint.incarnation = entry.incarnation;
 	body->endpoint.rank = mesh->ranks.id[i];
 
 	return beest_contribution_same(mesh, i, body->form);
@@ -145,25 +142,24 @@ static int contribution_decode(struct hartebeest_mesh *mesh, const uint8_t *cont
  * that it had when it was made, unless its port has another LID or MTU.  A mesh that is made again
  * may have the same numbers otherwise.
  */
-static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const uint8_t *then,
-		     const uint8_t *now)
+static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const struct beest_view *then,
+		     const struct beest_view *now)
 {
-	const uint8_t *was = then + i * beest_contribution_size(mesh);
-	const uint8_t *is = now + i * beest_contribution_size(mesh);
+	const struct beest_fence_entry was = beest_view_entry(then, i);
+	const struct beest_fence_entry is = beest_view_entry(now, i);
 
-	return memcmp(was, is, BEEST_INCARNATION_SIZE) == 0 &&
-	       memcmp(was + BEEST_CONTRIBUTION_HEAD, is + BEEST_CONTRIBUTION_HEAD,
-		      mesh->blob_size) == 0;
+	return beest_process_is_context(&was.incarnation, &is.incarnation) &&
+	       is.size >= mesh->blob_size && memcmp(was.value, is.value, mesh->blob_size) == 0;
 }
 
 size_t beest_contribution_complete(struct hartebeest_mesh *mesh)
 {
 	size_t i, count = 0;
 
-	for (i = 0; i < mesh->ranks.count && mesh->complete_contributions; i++)
-		count += !lives_on(mesh, i, mesh->complete_contributions, mesh->contributions);
-	free(mesh->complete_contributions);
-	mesh->complete_contributions = NULL;
+	for (i = 0; i < mesh->ranks.count && mesh->complete; i++)
+		count += !lives_on(mesh, i, mesh->complete, mesh->view);
+	beest_view_free(mesh->complete);
+	mesh->complete = NULL;
 
 	return count;
 }
@@ -179,12 +175,12 @@ void beest_contribution_forget(struct beest_newcomers *new)
 	free(new->peers);
 }
 
-int beest_contribution_find(struct hartebeest_mesh *mesh, const uint8_t *contributions, bool all,
+int beest_contribution_find(struct hartebeest_mesh *mesh, const struct beest_view *view, bool all,
 			    struct beest_newcomers *new)
 {
 	size_t i, count = mesh->ranks.count, own = mesh->qps.own;
 	/* A rank that brings another one is replaced for its peers: all of them connect again. */
-	bool kept = mesh->contributions && lives_on(mesh, own, mesh->contributions, contributions);
+	bool kept = mesh->view && lives_on(mesh, own, mesh->view, view);
 	struct beest_mesh_body body;
 	int ret = 0;
 
@@ -195,10 +191,9 @@ int beest_contribution_find(struct hartebeest_mesh *mesh, const uint8_t *contrib
 	if (!new->peers || !new->digests || !new->lists)
 		return beest_fail(ENOMEM, "no memory to connect %zu ranks", count);
 	for (i = 0; i < count && ret == 0; i++) {
-		if (!all && (i == own || (kept && lives_on(mesh, i, mesh->contributions,
-							   contributions))))
+		if (!all && (i == own || (kept && lives_on(mesh, i, mesh->view, view))))
 			continue;
-		ret = contribution_decode(mesh, contributions, i, &body);
+		ret = contribution_decode(mesh, view, i, &body);
 		if (ret < 0 || (!all && !beest_meshqps_has_peer(&mesh->qps, i)))
 			continue;
 		new->peers[new->count].position = i;
@@ -243,8 +238,12 @@ static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *wor
 	return 1;
 }
 
-int beest_contribution_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
-			    const uint8_t *bytes, size_t size)
+/*
+ * Takes the list of newcomer number @k from the beginning of @bytes.  1: done; 0: these are not
+ * the bytes of its digest.
+ */
+static int list_take(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
+		     const uint8_t *bytes, size_t size)
 {
 	size_t i, count = list_length(mesh, bytes, size);
 	uint32_t *words;
@@ -265,6 +264,28 @@ int beest_contribution_list(struct hartebeest_mesh *mesh, struct beest_newcomers
 		new->peers[k].numbers = words + new->peers[k].slot;
 
 	return 1;
+}
+
+int beest_contribution_lists(struct hartebeest_mesh *mesh, const struct beest_view *view,
+			     struct beest_newcomers *new, bool hidden)
+{
+	struct beest_fence_entry entry;
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < new->count && ret >= 0; i++) {
+		if (!new->digests[i])
+			continue;
+		entry = beest_view_entry(view, new->peers[i].position);
+		ret = hidden ? list_take(mesh, new, i, entry.hidden, entry.hidden_size) :
+		      list_take(mesh, new, i, entry.value + mesh->blob_size,
+				entry.size - mesh->blob_size);
+		if (ret == 0)
+			ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
+					 new->peers[i].endpoint.rank);
+	}
+
+	return BEEST_MIN(ret, 0);
 }
 
 size_t beest_contribution_row_size(const struct hartebeest_mesh *mesh)
@@ -326,7 +347,7 @@ static void rts_split(struct hartebeest_mesh *mesh, int64_t before)
 	stats->rts.time += rts;
 }
 
-int beest_contribution_connect(struct hartebeest_mesh *mesh, uint8_t *contributions,
+int beest_contribution_connect(struct hartebeest_mesh *mesh, struct beest_view *view,
 			       struct beest_newcomers *new, const struct beest_limit *limit)
 {
 	int64_t before = mesh->stats.rtr.time;
@@ -339,12 +360,12 @@ int beest_contribution_connect(struct hartebeest_mesh *mesh, uint8_t *contributi
 	rts_split(mesh, before);
 	if (ret < 0)
 		return ret;
-	/* Keeps those of the last complete view until this one is complete. */
-	if (mesh->complete_contributions)
-		free(mesh->contributions);
+	/* Keeps the last complete view until this one is complete. */
+	if (mesh->complete)
+		beest_view_free(mesh->view);
 	else
-		mesh->complete_contributions = mesh->contributions;
-	mesh->contributions = contributions;
+		mesh->complete = mesh->view;
+	mesh->view = beest_view_share(view);
 
 	return 0;
 }

@@ -19,12 +19,6 @@ int beest_contribution_make(struct hartebeest_mesh *mesh);
  */
 int beest_contribution_renew(struct hartebeest_mesh *mesh);
 
-/* Before its bytes are the incarnation of a rank, and four bytes that mean nothing. */
-#define BEEST_CONTRIBUTION_HEAD (BEEST_INCARNATION_SIZE + 4)
-
-/* The bytes of a contribution, with its head. */
-size_t beest_contribution_size(const struct hartebeest_mesh *mesh);
-
 /* -EPROTO: rank number @i, whose contribution has this @form, asks for a different mesh. */
 int beest_contribution_same(const struct hartebeest_mesh *mesh, size_t i, uint64_t form);
 
@@ -37,25 +31,25 @@ struct beest_newcomers {
 };
 
 /*
- * Finds the peers in @contributions that are not connected yet, or @all ranks including this one.
+ * Finds the peers in @view that are not connected yet, or @all ranks including this one.
  * -EPROTO: a rank asks for a different mesh; -EBADMSG: its contribution is damaged.
  */
-int beest_contribution_find(struct hartebeest_mesh *mesh, const uint8_t *contributions, bool all,
+int beest_contribution_find(struct hartebeest_mesh *mesh, const struct beest_view *view, bool all,
 			    struct beest_newcomers *new);
 void beest_contribution_forget(struct beest_newcomers *new);
 
 /*
- * Call it when all ranks have passed with mesh->contributions.  Returns how many of them were
+ * Call it when all ranks have passed with mesh->view.  Returns how many of them were
  * replaced since the last complete bring-up.
  */
 size_t beest_contribution_complete(struct hartebeest_mesh *mesh);
 
 /*
- * Takes the list of newcomer number @k from the beginning of @bytes.  1: done; 0: these are not
- * the bytes of its digest; -EPROTO: it does not name this rank as a peer.
+ * Takes the lists of the newcomers from @view, from what is @hidden in it or not.  -EBADMSG: the
+ * list of a rank is damaged; -EPROTO: it does not name this rank as a peer.
  */
-int beest_contribution_list(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
-			    const uint8_t *bytes, size_t size);
+int beest_contribution_lists(struct hartebeest_mesh *mesh, const struct beest_view *view,
+			     struct beest_newcomers *new, bool hidden);
 
 /*
  * A row has all queue pair numbers that one rank needs: in the order of ranks, those that each
@@ -69,10 +63,8 @@ void beest_contribution_row_fill(const struct hartebeest_mesh *mesh,
 int beest_contribution_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
 			   const uint8_t *bytes);
 
-/*
- * Connects to all newcomers; at 0, @contributions belong to the mesh.
- */
-int beest_contribution_connect(struct hartebeest_mesh *mesh, uint8_t *contributions,
+/* Connects to all newcomers; at 0, the mesh shares @view. */
+int beest_contribution_connect(struct hartebeest_mesh *mesh, struct beest_view *view,
 			       struct beest_newcomers *new, const struct beest_limit *limit);
 
 #endif

@@ -163,8 +163,8 @@ static void mesh_dispose(struct beest_node *node)
 	free(mesh->ranks.id);
 	free(mesh->blob);
 	free(mesh->list);
-	free(mesh->contributions);
-	free(mesh->complete_contributions);
+	beest_view_free(mesh->view);
+	beest_view_free(mesh->complete);
 }
 
 const struct beest_kind beest_mesh_kind = {
@@ -304,8 +304,8 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 {
 	const struct hartebeest_mesh *mesh;
 	const struct beest_node *node;
+	struct beest_fence_entry entry;
 	struct beest_mesh_body body;
-	const uint8_t *contribution;
 	size_t position;
 
 	for (node = hb->objects.newest; node; node = node->older) {
@@ -317,12 +317,12 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 	if (!node)
 		return false;
 
-	contribution = mesh->contributions + position * beest_contribution_size(mesh);
-	beest_record_mesh_decode(contribution + BEEST_CONTRIBUTION_HEAD, mesh->blob_size, &body);
+	entry = beest_view_entry(mesh->view, position);
+	beest_record_mesh_decode(entry.value, mesh->blob_size, &body);
 	body.endpoint.qp_num = qp->remote.qp_num;
 	qp->remote = body.endpoint;
 	qp->remote.rank = mesh->ranks.id[position];
-	memcpy(&qp->remote.incarnation, contribution, BEEST_INCARNATION_SIZE);
+	qp->remote.incarnation = entry.incarnation;
 	qp->node.kind = &beest_mesh_kind;
 
 	return true;
@@ -337,9 +337,8 @@ int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 		return beest_fail(ENOENT, "mesh '%s' has no region %d of rank %d", mesh->node.name,
 				  index, rank);
 
-	return beest_record_mesh_region(mesh->contributions +
-					(size_t)position * beest_contribution_size(mesh) +
-					BEEST_CONTRIBUTION_HEAD, (size_t)index, region);
+	return beest_record_mesh_region(beest_view_entry(mesh->view, (size_t)position).value,
+					(size_t)index, region);
 }
 
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,

@@ -25,56 +25,6 @@ struct bringup {
 
 /* ---------------------------------------------------------------------- to connect --- */
 
-/* -EBADMSG: a rank contributes too few bytes. */
-static int contributions_take(const struct hartebeest_mesh *mesh, const struct beest_view *view,
-			      uint8_t **contributions)
-{
-	const size_t size = beest_contribution_size(mesh);
-	struct beest_fence_entry entry;
-	uint8_t *contribution;
-	size_t i;
-
-	*contributions = calloc(mesh->ranks.count, size);
-	if (!*contributions)
-		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
-	for (i = 0; i < mesh->ranks.count; i++) {
-		entry = beest_view_entry(view, i);
-		contribution = *contributions + i * size;
-		if (entry.size < mesh->blob_size)
-			return beest_fail(EBADMSG, "rank %d contributes %d bytes to a mesh, not "
-					  "%zu", mesh->ranks.id[i], (int)entry.size,
-					  mesh->blob_size);
-		memcpy(contribution, &entry.incarnation, BEEST_INCARNATION_SIZE);
-		memcpy(contribution + BEEST_CONTRIBUTION_HEAD, entry.value, mesh->blob_size);
-	}
-
-	return 0;
-}
-
-/* Finds the numbers of the newcomers in the lists that the entries have. */
-static int lists_read(struct hartebeest_mesh *mesh, const struct beest_view *view,
-		      struct beest_newcomers *new, bool hidden)
-{
-	struct beest_fence_entry entry;
-	size_t i;
-	int ret = 0;
-
-	for (i = 0; i < new->count && ret >= 0; i++) {
-		if (!new->digests[i])
-			continue;
-		entry = beest_view_entry(view, new->peers[i].position);
-		ret = hidden ? beest_contribution_list(mesh, new, i, entry.hidden,
-						       entry.hidden_size) :
-		      beest_contribution_list(mesh, new, i, entry.value + mesh->blob_size,
-					      entry.size - mesh->blob_size);
-		if (ret == 0)
-			ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
-					 new->peers[i].endpoint.rank);
-	}
-
-	return BEEST_MIN(ret, 0);
-}
-
 static bool any_has_list(const struct beest_newcomers *new)
 {
 	size_t i = 0;
@@ -89,20 +39,16 @@ static bool any_has_list(const struct beest_newcomers *new)
 static int rows_offer(void *data, const struct beest_view *view)
 {
 	struct bringup *bringup = data;
-	struct beest_newcomers all = { .count = 0 };
-	uint8_t *contributions = NULL;
-	int ret = contributions_take(bringup->mesh, view, &contributions);
+	struct beest_newcomers all;
+	int ret = beest_contribution_find(bringup->mesh, view, true, &all);
 
-	if (ret == 0)
-		ret = beest_contribution_find(bringup->mesh, contributions, true, &all);
 	if (ret == 0 && any_has_list(&all)) {
 		bringup->rows = true;
-		ret = lists_read(bringup->mesh, view, &all, true);
+		ret = beest_contribution_lists(bringup->mesh, view, &all, true);
 		if (ret == 0)
 			ret = beest_meshrows_put(bringup->mesh, view->id, &all);
 	}
 	beest_contribution_forget(&all);
-	free(contributions);
 
 	return ret;
 }
@@ -118,34 +64,30 @@ static int numbers_find(struct bringup *bringup, const struct beest_view *view,
 	if (rows && mesh->qps.own != 0)
 		return beest_meshrows_fetch(mesh, view->id, new, beest_limit_look(bringup->limit));
 
-	return lists_read(mesh, view, new, rows);
+	return beest_contribution_lists(mesh, view, new, rows);
 }
 
-static int view_take(void *data, const struct beest_view *view)
+static int view_take(void *data, struct beest_view *view)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
-	struct beest_newcomers new = { .count = 0 };
-	uint8_t *contributions = NULL;
+	struct beest_newcomers new;
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.fetch);
-	ret = contributions_take(mesh, view, &contributions);
-	if (ret == 0)
-		ret = beest_contribution_find(mesh, contributions, false, &new);
+	ret = beest_contribution_find(mesh, view, false, &new);
 	if (ret == 0)
 		ret = numbers_find(bringup, view, &new);
 	if (ret == 0)
-		ret = beest_contribution_connect(mesh, contributions, &new, bringup->limit);
+		ret = beest_contribution_connect(mesh, view, &new, bringup->limit);
 	else if (ret == -EAGAIN)
 		beest_meshphase_enter(mesh, &mesh->stats.wait);
 	beest_contribution_forget(&new);
-	if (ret >= 0)
+	if (ret == 0 || ret == -EAGAIN)
 		return ret;
-	free(contributions);
 
 	/* All ranks fail with this sentence. */
-	return ret == -EAGAIN ? ret : beest_fail_prefix(ret, "rank %d cannot connect", mesh->rank);
+	return beest_fail_prefix(ret, "rank %d cannot connect", mesh->rank);
 }
 
 /* ---------------------------------------------------------------------- to meet --- */

@@ -263,7 +263,7 @@ static void forms_accept(struct gathering *g)
 		g->known[i] = head.incarnation;
 		g->head.listed = BEEST_MAX(g->head.listed, head.listed);
 	}
-	all = calloc(g->count + 1, HEAD_SIZE + beest_contribution_size(g->mesh) + g->head.listed);
+	all = calloc(g->count + 1, HEAD_SIZE + g->mesh->blob_size + g->head.listed);
 	if (!all) {
 		gathering_fail(g, beest_fail(ENOMEM, "no memory for what %zu ranks bring",
 					     g->count));
@@ -292,35 +292,51 @@ static bool forms_exchange(struct gathering *g)
 	return contributions_exchange(g) && !known && (!g->failed || g->head.culprit);
 }
 
-/* Connects to the peers: what they contribute to the mesh follows the heads. */
+/* What the ranks contribute to the mesh follows the heads.  NULL: no memory. */
+static struct beest_view *view_make(const struct gathering *g)
+{
+	struct beest_view *view = beest_view_new(g->count);
+	size_t i;
+
+	for (i = 0; i < g->count && view; i++) {
+		const struct beest_fence_entry entry = {
+			.rank = (uint32_t)g->mesh->ranks.id[i], .incarnation = g->known[i],
+			.size = (uint32_t)(g->size - HEAD_SIZE),
+			.value = g->all + i * g->size + HEAD_SIZE,
+		};
+		struct beest_view_encoded encoded = {
+			.bytes = malloc(BEEST_FENCE_ENTRY + entry.size),
+			.size = BEEST_FENCE_ENTRY + entry.size,
+		};
+
+		if (encoded.bytes) {
+			beest_record_entry_encode(&entry, encoded.bytes);
+			beest_view_set(view, i, encoded);
+			continue;
+		}
+		beest_fail(ENOMEM, "no memory for %zu bytes", encoded.size);
+		beest_view_free(view);
+		view = NULL;
+	}
+
+	return view;
+}
+
 static int gathered_connect(struct gathering *g, const struct beest_limit *limit)
 {
-	struct hartebeest_mesh *mesh = g->mesh;
-	const size_t size = beest_contribution_size(mesh);
-	uint8_t *contributions = malloc(g->count * size);
+	struct beest_view *view = view_make(g);
 	struct beest_newcomers new;
-	size_t i;
 	int ret;
 
-	if (!contributions)
-		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", g->count);
-	for (i = 0; i < g->count; i++)
-		memcpy(contributions + i * size, g->all + i * g->size + HEAD_SIZE, size);
-	ret = beest_contribution_find(mesh, contributions, false, &new);
-	for (i = 0; i < new.count && ret >= 0; i++)
-		if (new.digests[i]) {
-			ret = beest_contribution_list(mesh, &new, i,
-						      g->all + new.peers[i].position * g->size +
-						      HEAD_SIZE + size, g->head.listed);
-			if (ret == 0)
-				ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
-						 new.peers[i].endpoint.rank);
-		}
-	if (ret >= 0)
-		ret = beest_contribution_connect(mesh, contributions, &new, limit);
+	if (!view)
+		return -ENOMEM;
+	ret = beest_contribution_find(g->mesh, view, false, &new);
+	if (ret == 0)
+		ret = beest_contribution_lists(g->mesh, view, &new, false);
+	if (ret == 0)
+		ret = beest_contribution_connect(g->mesh, view, &new, limit);
 	beest_contribution_forget(&new);
-	if (ret < 0)
-		free(contributions);
+	beest_view_free(view);
 
 	return ret;
 }
@@ -330,13 +346,12 @@ static void endpoints_exchange(struct gathering *g, const struct beest_limit *li
 	struct hartebeest_mesh *mesh = g->mesh;
 	uint8_t *own;
 
-	g->size = HEAD_SIZE + beest_contribution_size(mesh) + g->head.listed;
+	g->size = HEAD_SIZE + mesh->blob_size + g->head.listed;
 	own = g->all + g->count * g->size + HEAD_SIZE;
 	memset(own, 0, g->size - HEAD_SIZE);
-	memcpy(own, &g->head.incarnation, BEEST_INCARNATION_SIZE);
-	memcpy(own + BEEST_CONTRIBUTION_HEAD, mesh->blob, mesh->blob_size);
+	memcpy(own, mesh->blob, mesh->blob_size);
 	if (mesh->list)
-		memcpy(own + beest_contribution_size(mesh), mesh->list, mesh->list_size);
+		memcpy(own + mesh->blob_size, mesh->list, mesh->list_size);
 	if (!contributions_exchange(g))
 		return;
 	if (!g->failed)
@@ -370,8 +385,7 @@ int beest_meshown_barrier(struct hartebeest_mesh *mesh)
 	g.head.call = CALL_RESULTS + (uint32_t)mesh->passes;
 	if (gathering_begin(&g, 0)) {
 		for (i = 0; i < g.count; i++)
-			memcpy(&g.known[i], mesh->contributions + i * beest_contribution_size(mesh),
-			       BEEST_INCARNATION_SIZE);
+			g.known[i] = beest_view_entry(mesh->view, i).incarnation;
 		g.head.incarnation = g.known[mesh->qps.own];
 		contributions_exchange(&g);
 	}

@@ -30,9 +30,8 @@ struct hartebeest_mesh {
 	uint8_t *list;			/* of queue pair numbers, encoded; NULL: in a row */
 	size_t list_size;
 
-	uint8_t *contributions;		/* of all ranks, as connected; NULL: not yet */
-	/* Those as of the last complete bring-up; NULL: the same. */
-	uint8_t *complete_contributions;
+	struct beest_view *view;	/* what all ranks contribute, as connected; NULL: not yet */
+	struct beest_view *complete;	/* as of the last complete bring-up; NULL: the same */
 	struct beest_fence *fence;	/* that of its name */
 	bool is_whole;			/* the last bring-up or repair has succeeded */
 	uint64_t passes;		/* of barriers since the last bring-up */

@@ -94,7 +94,7 @@ struct beest_fence_call {
 	 * All ranks have arrived.  0 when this rank has done what the view demands; -EAGAIN to be
 	 * called again soon; any other negative errno ends the fence on all ranks.  May be NULL.
 	 */
-	int (*take)(void *data, const struct beest_view *view);
+	int (*take)(void *data, struct beest_view *view);
 	/*
 	 * About once a second: the ids of those that have not arrived or, where all have and
 	 * @proposed, that have not done so.  May be NULL.

@@ -215,22 +215,25 @@ static int chunks_put(struct beest_fence_look *look, const struct beest_view *vi
 }
 
 /* L4: a rank contributes something else, so the view is made again. */
-static void view_open(struct beest_fence_look *look)
+static int view_open(struct beest_fence_look *look)
 {
 	struct beest_view *view = look->fence->next;
 	size_t i;
 
 	if (!view->id)
-		return;
+		return 0;
+	look->fence->next = beest_view_copy(view);
+	if (!look->fence->next) {
+		look->fence->next = view;
+		return -ENOMEM;
+	}
 	chunks_delete(look, view);
-	free(view->chunks);
-	view->chunks = NULL;
-	view->chunk_ranks = 0;
-	view->id = 0;
-	view->taken = false;
+	beest_view_free(view);
 	for (i = 1; i < count_of(look); i++)
 		look->fence->ranks[i].arrived = false;
 	look->changed = true;
+
+	return 0;
 }
 
 /* The entry of a call of a process, and behind it what is hidden.  No bytes: no memory. */
@@ -261,13 +264,19 @@ static int entry_count(struct beest_fence_look *look, size_t i, int rank,
 		       const struct beest_member_body *body)
 {
 	const struct beest_view_encoded encoded = entry_encode(rank, incarnation, body);
+	const bool same = encoded.bytes && beest_view_has(look->fence->next, i, &encoded);
+	int ret = 0;
 
 	if (!encoded.bytes)
 		return beest_fail(ENOMEM, "no memory for %zu bytes", body->size);
-	if (beest_view_set(look->fence->next, i, encoded))
-		view_open(look);
+	if (!same)
+		ret = view_open(look);
+	if (same || ret < 0)
+		free(encoded.bytes);
+	else
+		beest_view_set(look->fence->next, i, encoded);
 
-	return 0;
+	return ret;
 }
 
 static int own_count(struct beest_fence_look *look)

@@ -26,13 +26,20 @@ void beest_view_free(struct beest_view *view)
 {
 	size_t i;
 
-	if (!view)
+	if (!view || __atomic_fetch_sub(&view->owners, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	for (i = 0; i < view->count; i++)
 		free(view->entries[i].bytes);
 	free(view->chunks);
 	free(view->entries);
 	free(view);
+}
+
+struct beest_view *beest_view_share(struct beest_view *view)
+{
+	__atomic_fetch_add(&view->owners, 1, __ATOMIC_RELAXED);
+
+	return view;
 }
 
 struct beest_view *beest_view_new(size_t count)
@@ -51,17 +58,48 @@ struct beest_view *beest_view_new(size_t count)
 	return NULL;
 }
 
-bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_encoded encoded)
+/* Copies the encoded entry at @bytes. */
+static int entry_keep(struct beest_view *view, size_t position, const uint8_t *bytes, size_t size)
 {
-	struct beest_view_encoded *own = &view->entries[position];
-	const bool same = own->bytes && own->size == encoded.size &&
-			  memcmp(own->bytes, encoded.bytes, encoded.size) == 0;
+	struct beest_view_encoded encoded = { .bytes = malloc(size), .size = size };
 
-	free(same ? encoded.bytes : own->bytes);
-	if (!same)
-		*own = encoded;
+	if (!encoded.bytes)
+		return beest_fail(ENOMEM, "no memory for %zu bytes", size);
+	memcpy(encoded.bytes, bytes, size);
+	beest_view_set(view, position, encoded);
 
-	return !same;
+	return 0;
+}
+
+struct beest_view *beest_view_copy(const struct beest_view *view)
+{
+	struct beest_view *copy = beest_view_new(view->count);
+	size_t i;
+	int ret = copy ? 0 : -ENOMEM;
+
+	for (i = 0; i < view->count && ret == 0; i++)
+		if (view->entries[i].bytes)
+			ret = entry_keep(copy, i, view->entries[i].bytes, view->entries[i].size);
+	if (ret == 0)
+		return copy;
+	beest_view_free(copy);
+
+	return NULL;
+}
+
+bool beest_view_has(const struct beest_view *view, size_t position,
+		    const struct beest_view_encoded *encoded)
+{
+	const struct beest_view_encoded *own = &view->entries[position];
+
+	return own->bytes && own->size == encoded->size &&
+	       memcmp(own->bytes, encoded->bytes, encoded->size) == 0;
+}
+
+void beest_view_set(struct beest_view *view, size_t position, struct beest_view_encoded encoded)
+{
+	free(view->entries[position].bytes);
+	view->entries[position] = encoded;
 }
 
 struct beest_fence_entry beest_view_entry(const struct beest_view *view, size_t position)
@@ -227,23 +265,17 @@ int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnati
 static int entry_take(struct beest_view *view, const struct beest_ids *ranks, size_t position,
 		      const uint8_t *bytes, size_t size)
 {
-	struct beest_view_encoded *encoded = &view->entries[position];
 	struct beest_fence_entry entry;
-	int ret = beest_record_entry_decode(bytes, size, &entry);
+	int kept, ret = beest_record_entry_decode(bytes, size, &entry);
 
 	if (ret < 0)
 		return ret;
 	if (entry.rank != (uint32_t)ranks->id[position])
 		return beest_fail(EBADMSG, "a view has rank %d in the place of rank %d",
 				  (int)entry.rank, ranks->id[position]);
-	free(encoded->bytes);
-	encoded->size = (size_t)ret;
-	encoded->bytes = malloc(encoded->size);
-	if (!encoded->bytes)
-		return beest_fail(ENOMEM, "no memory for %zu bytes", encoded->size);
-	memcpy(encoded->bytes, bytes, encoded->size);
+	kept = entry_keep(view, position, bytes, (size_t)ret);
 
-	return ret;
+	return kept < 0 ? kept : ret;
 }
 
 int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, size_t k,

@@ -19,6 +19,7 @@ struct beest_view_encoded {
 };
 
 struct beest_view {
+	int owners;			/* besides the first; atomic */
 	uint64_t id;			/* never the same twice; 0: it is being made */
 	struct beest_incarnation leader;	/* who has proposed it, and in which of its calls */
 	uint32_t call;
@@ -31,10 +32,22 @@ struct beest_view {
 
 /* NULL: no memory, with the sentence. */
 struct beest_view *beest_view_new(size_t count);
+
+/* Frees it when its last owner does so; NULL: does nothing. */
 void beest_view_free(struct beest_view *view);
 
-/* Takes @encoded for the rank at @position over.  False: it has the same already, and frees it. */
-bool beest_view_set(struct beest_view *view, size_t position, struct beest_view_encoded encoded);
+/* Adds an owner: returns the view, which does not change any longer. */
+struct beest_view *beest_view_share(struct beest_view *view);
+
+/* Another view with the same entries, which may change; NULL: no memory, with the sentence. */
+struct beest_view *beest_view_copy(const struct beest_view *view);
+
+/* Is @encoded the entry of the rank at @position? */
+bool beest_view_has(const struct beest_view *view, size_t position,
+		    const struct beest_view_encoded *encoded);
+
+/* Takes @encoded for the rank at @position over. */
+void beest_view_set(struct beest_view *view, size_t position, struct beest_view_encoded encoded);
 
 /* The entry of the rank at @position, which must be there. */
 struct beest_fence_entry beest_view_entry(const struct beest_view *view, size_t position);

@@ -1149,14 +1149,14 @@ static void twin_note(struct rank *rank, int number, const struct beest_incarnat
 			       i);
 }
 
-static void twins_note(struct rank *rank, const uint8_t *contributions, size_t each)
+static void twins_note(struct rank *rank, const struct beest_view *view)
 {
-	struct beest_incarnation incarnation;
+	struct beest_fence_entry entry;
 	int i;
 
 	for (i = 0; i < plan.size; i++) {
-		memcpy(&incarnation, contributions + (size_t)i * each, sizeof(incarnation));
-		twin_note(rank, i, &incarnation);
+		entry = beest_view_entry(view, (size_t)i);
+		twin_note(rank, i, &entry.incarnation);
 	}
 }
 
@@ -1250,7 +1250,7 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 	int i, own = number_of(rank);
 
 	if (plan.twins) {
-		twins_note(rank, mesh->contributions, BEEST_CONTRIBUTION_HEAD + mesh->blob_size);
+		twins_note(rank, mesh->view);
 		return;
 	}
 	card->digest = mesh->fence->view->id;
@@ -1259,8 +1259,7 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 			continue;
 		if (is_peer(own, i))
 			mesh_link_read(&card->links[i], mesh, i);
-		memcpy(&card->links[i].incarnation, mesh->contributions + (size_t)i *
-		       (BEEST_CONTRIBUTION_HEAD + mesh->blob_size), BEEST_INCARNATION_SIZE);
+		card->links[i].incarnation = beest_view_entry(mesh->view, (size_t)i).incarnation;
 		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
 	}
 	for (i = 0; i < plan.size; i++)

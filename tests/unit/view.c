@@ -61,7 +61,7 @@ static struct beest_view *view_open(size_t size, size_t hidden)
 
 	assert_false(beest_view_is_whole(view));
 	for (i = 0; i < ranks.count; i++)
-		assert_true(beest_view_set(view, i, entry_of(i, 4, size, hidden)));
+		beest_view_set(view, i, entry_of(i, 4, size, hidden));
 	assert_true(beest_view_is_whole(view));
 	return view;
 }
@@ -357,6 +357,39 @@ static void no_two_views_have_the_same_id(void **state)
 	}
 }
 
+/* The entry is another one than that which is there, and then the same. */
+static bool is_replaced(struct beest_view *view, size_t position,
+			struct beest_view_encoded encoded)
+{
+	const bool had = beest_view_has(view, position, &encoded);
+
+	beest_view_set(view, position, encoded);
+	return !had && beest_view_has(view, position, &encoded);
+}
+
+/* What a process keeps of a view stays as it is when ranks contribute something else. */
+static void a_copy_changes_alone(void **state)
+{
+	struct beest_view *view, *copy;
+
+	(void)state;
+	ranks_are(40);
+	view = beest_view_share(view_make(8, 3));
+	copy = beest_view_copy(view);
+	assert_int_equal(copy->id, 0);
+	assert_true(beest_view_is_whole(copy));
+	assert_true(is_replaced(copy, 7, entry_of(7, 5, 8, 0)));
+	assert_int_equal(beest_view_close(copy, &leader, 9), 0);
+	assert_true(copy->chunks[1] == view->chunks[1]);
+	assert_int_equal(beest_view_entry(view, 7).call, 4);
+	assert_int_equal(beest_view_entry(copy, 7).call, 5);
+	beest_view_free(view);
+	assert_int_equal(beest_view_entry(view, 8).hidden_size, 3);
+	assert_int_equal(beest_view_entry(copy, 8).hidden_size, 3);
+	beest_view_free(view);
+	beest_view_free(copy);
+}
+
 /* A chunk whose ranks say the same again has its former name, so it need not be stored again. */
 static void chunks_that_do_not_change_are_shared(void **state)
 {
@@ -366,8 +399,7 @@ static void chunks_that_do_not_change_are_shared(void **state)
 	ranks_are(64);
 	first = view_make(8, 0);
 	second = view_open(8, 0);
-	assert_false(beest_view_set(second, 40, entry_of(40, 4, 8, 0)));
-	assert_true(beest_view_set(second, 40, entry_of(40, 5, 8, 0)));
+	assert_true(is_replaced(second, 40, entry_of(40, 5, 8, 0)));
 	assert_int_equal(beest_view_close(second, &leader, 9), 0);
 	assert_true(second->chunks[0] == first->chunks[0]);
 	assert_true(second->chunks[1] != first->chunks[1]);
@@ -384,8 +416,7 @@ static void what_is_hidden_is_not_in_chunks(void **state)
 	ranks_are(33);
 	first = view_make(8, 0);
 	second = view_open(8, 0);
-	assert_true(beest_view_set(second, 7, entry_of(7, 4, 8, 3)));
-	assert_false(beest_view_set(second, 7, entry_of(7, 4, 8, 3)));
+	assert_true(is_replaced(second, 7, entry_of(7, 4, 8, 3)));
 	assert_int_equal(beest_view_close(second, &leader, 9), 0);
 	assert_true(second->chunks[0] == first->chunks[0]);
 	assert_int_equal(beest_view_entry(second, 7).hidden_size, 3);
@@ -403,6 +434,7 @@ int main(void)
 		cmocka_unit_test(leaders_records_that_are_wrong),
 		cmocka_unit_test(chunks_that_do_not_add_up),
 		cmocka_unit_test(no_two_views_have_the_same_id),
+		cmocka_unit_test(a_copy_changes_alone),
 		cmocka_unit_test(chunks_that_do_not_change_are_shared),
 		cmocka_unit_test(what_is_hidden_is_not_in_chunks),
 	};
