@@ -160,7 +160,12 @@ struct ibv_pd *hartebeest_mesh_pd(const struct hartebeest_mesh *mesh);
  * @index:  in the order of that rank's attr->regions
  * @region: filled on success
  *
- * Returns 0, -EINVAL (NULL), -ENOENT (no such rank or region).
+ * In a mesh with attr->peers, the region of a rank that is not among them may have to be read
+ * from the servers: as with a deadline of 0, and while the first rank of the mesh keeps it.
+ *
+ * Returns 0, -EINVAL (NULL), -ENOENT (no such rank or region); for such a rank, also
+ * -ETIMEDOUT, -ECANCELED, -ESHUTDOWN or -ECONNABORTED (the first rank has left or failed), or
+ * the errno of the server.
  *
  * Since: 0.1
  */
@@ -197,8 +202,8 @@ int hartebeest_mesh_barrier(struct hartebeest_mesh *mesh, int64_t deadline);
  * are connected again, and to those whose port has another LID or MTU by now, which count as
  * replaced.  HARTEBEEST_ONCE is refused, as there.
  *
- * Returns the number of ranks that were replaced, or the errors of
- * hartebeest_mesh_connect(); -EOPNOTSUPP with gather().
+ * Returns the number of ranks that were replaced (with attr->peers, of these), or the errors
+ * of hartebeest_mesh_connect(); -EOPNOTSUPP with gather().
  *
  * Since: 0.1
  */

@@ -154,10 +154,12 @@ static bool lives_on(const struct hartebeest_mesh *mesh, size_t i, const struct 
 
 size_t beest_contribution_complete(struct hartebeest_mesh *mesh)
 {
+	const size_t own = mesh->qps.own;
 	size_t i, count = 0;
 
 	for (i = 0; i < mesh->ranks.count && mesh->complete; i++)
-		count += !lives_on(mesh, i, mesh->complete, mesh->view);
+		count += (i == own || beest_meshqps_has_peer(&mesh->qps, i)) &&
+			 !lives_on(mesh, i, mesh->complete, mesh->view);
 	beest_view_free(mesh->complete);
 	mesh->complete = NULL;
 
@@ -178,27 +180,30 @@ void beest_contribution_forget(struct beest_newcomers *new)
 int beest_contribution_find(struct hartebeest_mesh *mesh, const struct beest_view *view, bool all,
 			    struct beest_newcomers *new)
 {
-	size_t i, count = mesh->ranks.count, own = mesh->qps.own;
+	const struct beest_meshqps *qps = &mesh->qps;
+	/* Only of its peers has a rank surely read what they contribute. */
+	const bool chosen = qps->peers && !all;
+	size_t i, k, count = chosen ? qps->peer_count : mesh->ranks.count, own = qps->own;
 	/* A rank that brings another one is replaced for its peers: all of them connect again. */
 	bool kept = mesh->view && lives_on(mesh, own, mesh->view, view);
 	struct beest_mesh_body body;
 	int ret = 0;
 
 	memset(new, 0, sizeof(*new));
-	new->peers = calloc(count, sizeof(*new->peers));
-	new->digests = calloc(count, sizeof(*new->digests));
-	new->lists = calloc(count, sizeof(*new->lists));
+	new->peers = calloc(count + 1, sizeof(*new->peers));
+	new->digests = calloc(count + 1, sizeof(*new->digests));
+	new->lists = calloc(count + 1, sizeof(*new->lists));
 	if (!new->peers || !new->digests || !new->lists)
 		return beest_fail(ENOMEM, "no memory to connect %zu ranks", count);
-	for (i = 0; i < count && ret == 0; i++) {
+	for (k = 0; k < count && ret == 0; k++) {
+		i = chosen ? qps->peers[k] : k;
 		if (!all && (i == own || (kept && lives_on(mesh, i, mesh->view, view))))
 			continue;
 		ret = contribution_decode(mesh, view, i, &body);
-		if (ret < 0 || (!all && !beest_meshqps_has_peer(&mesh->qps, i)))
+		if (ret < 0)
 			continue;
 		new->peers[new->count].position = i;
-		new->peers[new->count].slot = beest_meshqps_slot(&mesh->qps, i,
-								 mesh->qps.own);
+		new->peers[new->count].slot = beest_meshqps_slot(qps, i, own);
 		new->peers[new->count].endpoint = body.endpoint;
 		new->digests[new->count++] = body.list;
 	}

@@ -331,14 +331,29 @@ bool beest_mesh_find_qp(const struct hartebeest_context *hb, uint32_t qp_num,
 int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 		      struct hartebeest_remote_mr *region)
 {
-	int position = beest_parse_ids_position(&mesh->ranks, rank);
+	const int position = beest_parse_ids_position(&mesh->ranks, rank);
+	struct beest_view *view = mesh->view, *fetched = NULL;
+	struct beest_fence_entry entry;
+	int ret = 0;
 
 	if (position < 0 || index < 0 || (size_t)index >= mesh->region_count)
 		return beest_fail(ENOENT, "mesh '%s' has no region %d of rank %d", mesh->node.name,
 				  index, rank);
+	if (!beest_view_knows(view, (size_t)position)) {
+		ret = beest_meshfence_fetch(mesh, (size_t)position, &fetched);
+		view = fetched;
+	}
+	if (ret < 0)
+		return beest_fail_prefix(ret, "mesh '%s', regions of rank %d", mesh->node.name,
+					 rank);
+	entry = beest_view_entry(view, (size_t)position);
+	ret = entry.size < mesh->blob_size ?
+	      beest_fail(EBADMSG, "rank %d contributes %d bytes to a mesh, not %zu", rank,
+			 (int)entry.size, mesh->blob_size) :
+	      beest_record_mesh_region(entry.value, (size_t)index, region);
+	beest_view_free(fetched);
 
-	return beest_record_mesh_region(beest_view_entry(mesh->view, (size_t)position).value,
-					(size_t)index, region);
+	return ret;
 }
 
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,

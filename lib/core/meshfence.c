@@ -118,7 +118,7 @@ static void mesh_report(void *data, bool proposed, const int *missing, size_t co
 	mesh->progress(mesh->progress_data, text.buffer);
 }
 
-static int call_make(struct hartebeest_mesh *mesh, const struct beest_limit *limit,
+static int call_make(const struct hartebeest_mesh *mesh, const struct beest_limit *limit,
 		     struct beest_fence_call *call)
 {
 	char key[BEEST_KEY_MAX + 1];
@@ -128,6 +128,7 @@ static int call_make(struct hartebeest_mesh *mesh, const struct beest_limit *lim
 		.registry = mesh->qps.hb->registry, .ranks = &mesh->ranks, .rank = mesh->rank,
 		.name = mesh->key_name, .title = mesh->qps.name,
 		.setup = { .what = BEEST_FENCE_MESH, .form = mesh->body.form }, .limit = limit,
+		.needs = { mesh->qps.peers, mesh->qps.peer_count },
 	};
 	if (ret == 0)		/* here, since later sentences would name the key, not the mesh */
 		ret = beest_registry_key(mesh->qps.hb->registry, BEEST_KIND_MEMBER,
@@ -194,6 +195,20 @@ int beest_meshfence_refuse(struct hartebeest_mesh *mesh, int ret, const struct b
 		beest_fencecall_refuse(mesh->fence, &call, ret);
 
 	return beest_fail(-ret, "%s", sentence);
+}
+
+int beest_meshfence_fetch(const struct hartebeest_mesh *mesh, size_t position,
+			  struct beest_view **view)
+{
+	struct hartebeest_context *hb = mesh->qps.hb;
+	struct beest_fence_call call;
+	struct beest_limit limit;
+	int ret;
+
+	beest_limit_start(&limit, &hb->cancel, 0, hb->options.timeout);
+	ret = call_make(mesh, &limit, &call);
+
+	return ret < 0 ? ret : beest_fencecall_fetch(&call, mesh->view, position, view);
 }
 
 int beest_meshfence_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit)

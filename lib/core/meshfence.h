@@ -16,6 +16,10 @@ int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_lim
 /* This rank cannot even make its queue pairs: fails with @ret on all ranks. */
 int beest_meshfence_refuse(struct hartebeest_mesh *mesh, int ret,
 			   const struct beest_limit *limit);
+
+/* What the rank at @position contributes, if this rank did not need it; for beest_view_free(). */
+int beest_meshfence_fetch(const struct hartebeest_mesh *mesh, size_t position,
+			  struct beest_view **view);
 int beest_meshfence_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit);
 
 #endif

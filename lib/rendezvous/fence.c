@@ -38,6 +38,16 @@ int beest_fence_key(const struct beest_fence_look *look, enum beest_record_kind 
 	return key_make(look->call->registry, kind, look->call->name, last, key);
 }
 
+int beest_fence_chunk_key(const struct beest_fence_look *look, const struct beest_view *view,
+			  size_t k, char key[BEEST_KEY_MAX + 1])
+{
+	char last[24];
+
+	snprintf(last, sizeof(last), "%016" PRIx64, beest_view_digest(view, k));
+
+	return beest_fence_key(look, BEEST_KIND_CHUNK, last, key);
+}
+
 /* The longest key is that of a chunk, which ends in the 16 digits of its digest. */
 int beest_fence_check(struct beest_registry *registry, const char *name)
 {
@@ -177,7 +187,8 @@ static bool expected(const struct beest_fence_look *look, size_t position,
 		     struct beest_incarnation *who)
 {
 	if (look->fence->pass)
-		*who = beest_view_entry(look->fence->view, position).incarnation;
+		*who = position == 0 ? look->fence->view->leader :
+		       beest_view_entry(look->fence->view, position).incarnation;
 	else if (look->call->members)
 		*who = look->call->members[position];
 

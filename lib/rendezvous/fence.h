@@ -14,6 +14,7 @@
 #ifndef BEEST_FENCE_H
 #define BEEST_FENCE_H
 
+#include "lib/base/nodefiles.h"
 #include "lib/rendezvous/view.h"
 #include "lib/rendezvous/wait.h"
 
@@ -85,6 +86,11 @@ struct beest_fence_call {
 	const void *value;		/* what this rank contributes to a call */
 	size_t size;
 	size_t hidden;			/* so many bytes at its end are only for the leader */
+	/*
+	 * Whose entries this rank needs, besides its own.  Where not all do, the leader leaves the
+	 * chunks for beest_fencecall_fetch().
+	 */
+	struct beest_positions needs;
 	/* Only these incarnations, one for each rank, may take part; NULL: any. */
 	const struct beest_incarnation *members;
 	void (*looked)(void *data);	/* after each look; may be NULL */
@@ -130,6 +136,7 @@ struct beest_fence_look {
 	bool ours;			/* the leader: that is what this rank has put last */
 	bool changed;			/* this rank has something else to put */
 	bool over;			/* others: it has read why the leader's call fails */
+	struct beest_nodefiles files;	/* others: of chunks */
 };
 
 static inline bool beest_fence_is_leader(const struct beest_fence_look *look)
@@ -173,6 +180,10 @@ int beest_fence_prepare(struct beest_fence_look *look);
 /* Makes the key of a record of this fence. */
 int beest_fence_key(const struct beest_fence_look *look, enum beest_record_kind kind,
 		    const char *last, char key[BEEST_KEY_MAX + 1]);
+
+/* The key of chunk @k of a view. */
+int beest_fence_chunk_key(const struct beest_fence_look *look, const struct beest_view *view,
+			  size_t k, char key[BEEST_KEY_MAX + 1]);
 
 /* Puts a record of this fence, whose place and time to live it fills in, for it to be sent soon. */
 int beest_fence_put(struct beest_fence_look *look, struct beest_registry_record *record);

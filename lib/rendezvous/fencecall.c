@@ -54,7 +54,7 @@ static int fence_each(void *data)
 static int look_start(struct beest_fence_look *look)
 {
 	const bool leads = beest_fence_is_leader(look);
-	const size_t most = leads ? look->call->ranks->count : 2 + BEEST_MEMBER_CHUNKS;
+	const size_t most = leads ? look->call->ranks->count : BEEST_MEMBER_GETS;
 	int ret;
 
 	look->wait.gets = calloc(most, sizeof(*look->wait.gets));
@@ -75,6 +75,13 @@ static int look_start(struct beest_fence_look *look)
 		ret = leads ? beest_leader_start(look) : beest_member_start(look);
 
 	return ret;
+}
+
+static void look_end(struct beest_fence_look *look)
+{
+	beest_nodefiles_end(&look->files);
+	free(look->keys);
+	free(look->wait.gets);
 }
 
 /* Ends what no other rank need know of; the next call continues this one. */
@@ -145,10 +152,54 @@ int beest_fencecall_refuse(struct beest_fence *fence, const struct beest_fence_c
 			beest_wait_run(call->registry, &look.wait);
 	}
 	beest_fence_abandon(fence);
-	free(look.keys);
-	free(look.wait.gets);
+	look_end(&look);
 
 	return beest_fail(-ret, "%s", sentence);
+}
+
+/* ------------------------------------------------------------------- what was not read --- */
+
+struct fetch {
+	const struct beest_fence_call *call;
+	struct beest_view *view;
+};
+
+static int fetch_see(void *data, const struct beest_record *record)
+{
+	const struct fetch *fetch = data;
+	int ret = beest_view_read(fetch->view, fetch->call->ranks, record->body, record->size);
+
+	return ret < 0 ? ret : 1;
+}
+
+int beest_fencecall_fetch(const struct beest_fence_call *call, const struct beest_view *known,
+			  size_t position, struct beest_view **view)
+{
+	struct fetch fetch = { .call = call };
+	struct beest_fence_look look = { .call = call };
+	char key[BEEST_KEY_MAX + 1], placed_as[BEEST_KEY_MAX + 1];
+	struct beest_wait_get get = {
+		.kind = BEEST_KIND_CHUNK, .see = fetch_see, .data = &fetch, .key = key,
+		.placed_as = placed_as, .name = call->title, .noun = "view",
+		/* Who keeps it. */
+		.has_author = true, .author = known->leader, .rank = call->ranks->id[0],
+	};
+	struct beest_wait wait = { .gets = &get, .count = 1, .limit = call->limit };
+	int ret = beest_view_begin_again(known, position, &fetch.view);
+
+	if (ret < 0)
+		return ret;
+	ret = beest_fence_chunk_key(&look, fetch.view, position / known->chunk_ranks, key);
+	if (ret == 0)
+		ret = beest_registry_key(call->registry, BEEST_KIND_LEADER, call->name, placed_as);
+	if (ret == 0)
+		ret = beest_wait_run(call->registry, &wait);
+	if (ret < 0)
+		beest_view_free(fetch.view);
+	else
+		*view = fetch.view;
+
+	return ret;
 }
 
 int beest_fencecall_run(struct beest_fence *fence, const struct beest_fence_call *call)
@@ -161,8 +212,7 @@ int beest_fencecall_run(struct beest_fence *fence, const struct beest_fence_call
 		ret = look_start(&look);
 	if (ret == 0)
 		ret = fence_finish(&look, beest_wait_run(call->registry, &look.wait));
-	free(look.keys);
-	free(look.wait.gets);
+	look_end(&look);
 
 	return ret;
 }

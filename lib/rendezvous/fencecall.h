@@ -26,4 +26,11 @@ int beest_fencecall_run(struct beest_fence *fence, const struct beest_fence_call
  */
 int beest_fencecall_refuse(struct beest_fence *fence, const struct beest_fence_call *call, int ret);
 
+/*
+ * Reads the entry of the rank at @position in a view, of which this rank has read other chunks: from
+ * the chunk that its leader has left.  For beest_view_free().  Errors of beest_wait_run().
+ */
+int beest_fencecall_fetch(const struct beest_fence_call *call, const struct beest_view *known,
+			  size_t position, struct beest_view **view);
+
 #endif

@@ -2,8 +2,6 @@
 /* leader.c - see leader.h */
 #include "config.h"
 
-#include <endian.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +17,10 @@
 #define REREAD BEEST_SECOND
 #define FIRST_LOOK (250 * BEEST_MS)
 
-/* Those of a leader that dies live so long, in seconds; others are renewed, and deleted in time. */
+/*
+ * Those of a leader that dies live so long, in seconds.  Others are renewed, and deleted when all
+ * ranks have read them or, if ranks may ask for more, when a later view is committed.
+ */
 #define CHUNK_TTL 600
 
 #define GET_LEADER 0		/* the get of a member has the number of its position */
@@ -61,16 +62,6 @@ bool beest_leader_has(const struct beest_fence_look *look, size_t position)
 
 /* ----------------------------------------------------------------------------- chunks --- */
 
-static int chunk_key(const struct beest_fence_look *look, uint64_t digest,
-		     char key[BEEST_KEY_MAX + 1])
-{
-	char last[24];
-
-	snprintf(last, sizeof(last), "%016" PRIx64, digest);
-
-	return beest_fence_key(look, BEEST_KIND_CHUNK, last, key);
-}
-
 /* No rank needs them any longer: all have read them, or none should. */
 static void chunks_delete(const struct beest_fence_look *look, const struct beest_view *view)
 {
@@ -78,7 +69,7 @@ static void chunks_delete(const struct beest_fence_look *look, const struct bees
 	size_t k;
 
 	for (k = 0; k < beest_view_chunk_count(view); k++)
-		if (chunk_key(look, view->chunks[k], key) == 0)
+		if (beest_fence_chunk_key(look, view, k, key) == 0)
 			beest_lease_doom_key(look->call->registry->leases, key);
 }
 
@@ -104,25 +95,6 @@ static void missing_fill(const struct beest_fence_look *look, struct beest_leade
 		range->last = (uint32_t)look->call->ranks->id[i];
 	}
 	body->looked = body->range_count ? (uint32_t)(look->fence->looked / REREAD) : 0;
-}
-
-/* For free(3): all of the proposed view, or the digests of its chunks. */
-static uint8_t *view_fill(const struct beest_view *view, struct beest_leader_body *body)
-{
-	uint64_t *digests;
-	size_t k;
-
-	body->proposed = view->id;
-	body->chunk_ranks = (uint16_t)view->chunk_ranks;
-	body->chunk_count = (uint32_t)beest_view_chunk_count(view);
-	if (!body->chunk_count)
-		return beest_view_encode(view, 0, &body->chunks_size);
-	body->chunks_size = body->chunk_count * sizeof(*digests);
-	digests = malloc(body->chunks_size);
-	for (k = 0; k < body->chunk_count && digests; k++)
-		digests[k] = htobe64(view->chunks[k]);
-
-	return (uint8_t *)digests;
 }
 
 static struct beest_leader_body leader_body(const struct beest_fence_look *look)
@@ -153,11 +125,10 @@ static int leader_put(struct beest_fence_look *look, bool with_missing)
 	if (body.failure.error && look->fence->next)
 		chunks_delete(look, look->fence->next);
 	else if (is_proposed(look->fence))
-		chunks = view_fill(look->fence->next, &body);
-	body.chunks = chunks;
+		chunks = beest_view_describe(look->fence->next, &body);
 	if (with_missing)
 		missing_fill(look, &body);
-	if (chunks || !body.chunks_size)
+	if (chunks || !body.proposed)
 		bytes = malloc(BEEST_LEADER_MAX(body.chunks_size));
 	if (bytes) {
 		record.body = bytes;
@@ -204,7 +175,7 @@ static int chunks_put(struct beest_fence_look *look, const struct beest_view *vi
 
 	for (k = 0; k < beest_view_chunk_count(view) && ret == 0; k++) {
 		bytes = beest_view_encode(view, k, &record.size);
-		ret = bytes ? chunk_key(look, view->chunks[k], key) : -ENOMEM;
+		ret = bytes ? beest_fence_chunk_key(look, view, k, key) : -ENOMEM;
 		record.body = bytes;
 		if (ret == 0)
 			ret = beest_fence_put(look, &record);
@@ -514,7 +485,10 @@ static int leader_decide(struct beest_fence_look *look)
 	} else if (fence->next->taken) {
 		fence->committed = fence->next->id;
 		fence->passes = 0;
-		chunks_delete(look, fence->next);
+		if (fence->view)
+			chunks_delete(look, fence->view);
+		if (!look->call->needs.position)
+			chunks_delete(look, fence->next);
 		look->changed = true;
 	}
 

@@ -2,7 +2,6 @@
 /* member.c - see member.h */
 #include "config.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/text.h"
+#include "lib/rendezvous/chunks.h"
 #include "lib/rendezvous/member.h"
 
 /* A rank sees so often whether its record is still there. */
@@ -96,43 +96,6 @@ static int own_see(void *data, const struct beest_record *record)
 
 /* -------------------------------------------------------------------- a view is read --- */
 
-/* The gets behind the first ones are for chunks that still have to be read. */
-static void chunks_want(struct beest_fence_look *look)
-{
-	const struct beest_view *view = look->fence->next;
-	const size_t count = view && !view->taken ? beest_view_chunk_count(view) : 0;
-	struct beest_wait *wait = &look->wait;
-	char last[24];
-	size_t k;
-
-	wait->count = GET_CHUNKS;
-	for (k = 0; k < count && wait->count < wait->most; k++) {
-		if (!beest_view_lacks(view, k))
-			continue;
-		snprintf(last, sizeof(last), "%016" PRIx64, view->chunks[k]);
-		if (beest_fence_key(look, BEEST_KIND_CHUNK, last, look->keys[wait->count]) < 0)
-			return;
-		wait->gets[wait->count].server = wait->gets[GET_LEADER].server;
-		wait->gets[wait->count++].got = false;
-	}
-}
-
-/* Any of them: its digest identifies it. */
-static int chunk_see(void *data, const struct beest_record *record)
-{
-	struct beest_fence_look *look = data;
-	struct beest_view *view = look->fence->next;
-	const size_t count = view ? beest_view_chunk_count(view) : 0;
-	size_t k = 0;
-
-	while (k < count && (!beest_view_lacks(view, k) ||
-			     beest_view_read(view, look->call->ranks, k, record->body,
-					     record->size) < 0))
-		k++;
-
-	return k < count;
-}
-
 /* M3: this rank acknowledges a view that names it when it has done what it demands. */
 static int view_acknowledge(struct beest_fence_look *look)
 {
@@ -171,7 +134,10 @@ static int view_consider(struct beest_fence_look *look)
 		view_forget(fence);
 		ret = beest_view_begin(look->call->ranks, &look->leader, &look->lead,
 				       &fence->next);
+		if (ret == 0)
+			ret = beest_view_need(fence->next, &look->call->needs, look->own);
 		look->wait.hurry = ret == 0;
+		beest_chunks_want(look, GET_CHUNKS);
 	}
 	if (ret == 0 && beest_view_is_whole(fence->next))
 		ret = view_acknowledge(look);
@@ -450,7 +416,7 @@ int beest_member_step(struct beest_fence_look *look)
 		ret = refusal_read(look);
 	else if (look->there)
 		ret = look->fence->pass ? pass_read(look) : call_read(look);
-	chunks_want(look);
+	beest_chunks_want(look, GET_CHUNKS);
 	author_note(look);
 
 	return ret;
@@ -483,17 +449,15 @@ int beest_member_start(struct beest_fence_look *look)
 		ret = beest_fence_key(look, BEEST_KIND_MEMBER, own, look->keys[GET_OWN]);
 	if (ret < 0)
 		return ret;
-	for (i = 0; i < wait->most; i++)
+	for (i = GET_LEADER; i < GET_CHUNKS; i++)
 		wait->gets[i] = (struct beest_wait_get){
-			.kind = BEEST_KIND_CHUNK, .see = chunk_see, .data = look,
+			.kind = i == GET_OWN ? BEEST_KIND_MEMBER : BEEST_KIND_LEADER,
+			.see = i == GET_OWN ? own_see : lead_see, .data = look,
 			.key = look->keys[i], .placed_as = look->placed_as,
 			.name = look->call->title, .noun = beest_fence_noun(look),
 		};
-	wait->gets[GET_LEADER].kind = BEEST_KIND_LEADER;
-	wait->gets[GET_LEADER].see = lead_see;
-	wait->gets[GET_OWN].kind = BEEST_KIND_MEMBER;
-	wait->gets[GET_OWN].see = own_see;
-	chunks_want(look);		/* of a call that goes on */
+	beest_chunks_start(look, GET_CHUNKS);
+	beest_chunks_want(look, GET_CHUNKS);	/* of a call that goes on */
 
 	return member_put(look, true);	/* a call that goes on has put it before */
 }

@@ -8,10 +8,10 @@
 #ifndef BEEST_MEMBER_H
 #define BEEST_MEMBER_H
 
-#include "lib/rendezvous/fence.h"
+#include "lib/rendezvous/chunks.h"
 
-/* Gets of a member: leader, itself, and chunks, as many as the wait has room for. */
-#define BEEST_MEMBER_CHUNKS 64
+/* Gets of a member: leader, itself, and as many chunks as the wait has room for. */
+#define BEEST_MEMBER_GETS (2 + BEEST_CHUNKS_MOST)
 
 int beest_member_start(struct beest_fence_look *look);
 

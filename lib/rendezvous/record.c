@@ -684,7 +684,7 @@ static int ranges_decode(const struct beest_record *record, size_t *at,
 
 int beest_record_leader_decode(const struct beest_record *record, struct beest_leader_body *body)
 {
-	size_t at = beest_codec_size(&leader_layout);
+	size_t digests, at = beest_codec_size(&leader_layout);
 	int ret;
 
 	memset(body, 0, sizeof(*body));
@@ -697,7 +697,8 @@ int beest_record_leader_decode(const struct beest_record *record, struct beest_l
 		return ret;
 	body->chunks = record->body + at;
 	body->chunks_size = record->size - at;
-	if (body->chunk_count && (body->chunks_size / 8 < body->chunk_count || !body->chunk_ranks))
+	digests = body->chunk_count > BEEST_FENCE_DIGESTS ? 1 : body->chunk_count;
+	if (body->chunk_count && (body->chunks_size / 8 < digests || !body->chunk_ranks))
 		return beest_fail(EBADMSG, "the record names %" PRIu32 " chunks of %d ranks, but "
 				  "does not have the digest of each", body->chunk_count,
 				  body->chunk_ranks);

@@ -183,6 +183,9 @@ struct beest_fence_range {
 
 #define BEEST_FENCE_RANGES 32
 
+/* Digests that a leader's record has at most.  Else it has that of another chunk, which has them. */
+#define BEEST_FENCE_DIGESTS 32
+
 struct beest_leader_body {
 	struct beest_fence_setup setup;
 	uint32_t call;
@@ -199,7 +202,8 @@ struct beest_leader_body {
 	struct beest_fence_range missing[BEEST_FENCE_RANGES];
 	uint16_t chunk_ranks;		/* the ranks of a chunk; the last one may have fewer */
 	uint32_t chunk_count;		/* 0: the proposed view is within this record */
-	const uint8_t *chunks;		/* digests of 8 bytes, or the entries of the view */
+	const uint8_t *chunks;		/* digests of 8 bytes, or the digest of all digests, or the
+					   entries of the view */
 	size_t chunks_size;
 };
 

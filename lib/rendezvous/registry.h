@@ -127,6 +127,7 @@ struct beest_registry {
 	uint64_t bytes;			/* of values, in both directions; atomic */
 	uint64_t serials;		/* drawn so far; atomic */
 	bool degraded;			/* it was logged that a server is away; atomic */
+	int swept;			/* see nodefiles.h; atomic */
 	int64_t watched;		/* see last_watch() in wait.c; 0: never; atomic */
 	char serverlist_key[BEEST_KEY_MAX + 1];	/* the same on every server; see serverlist.h */
 	struct beest_registry_presence presence;

@@ -30,6 +30,7 @@ void beest_view_free(struct beest_view *view)
 		return;
 	for (i = 0; i < view->count; i++)
 		free(view->entries[i].bytes);
+	free(view->needed);
 	free(view->chunks);
 	free(view->entries);
 	free(view);
@@ -122,11 +123,16 @@ bool beest_view_names(const struct beest_view *view, size_t position,
 	return beest_process_is_context(&entry.incarnation, incarnation) && entry.call == call;
 }
 
+static bool is_needed(const struct beest_view *view, size_t position)
+{
+	return !view->needed || view->needed[position / view->chunk_ranks];
+}
+
 bool beest_view_is_whole(const struct beest_view *view)
 {
 	size_t i = 0;
 
-	while (i < view->count && view->entries[i].bytes)
+	while (i < view->count && (beest_view_knows(view, i) || !is_needed(view, i)))
 		i++;
 
 	return i == view->count;
@@ -150,9 +156,20 @@ static size_t chunk_end(const struct beest_view *view, size_t k)
 	return view->chunk_ranks ? chunk_begin(view, k + 1) : view->count;
 }
 
-size_t beest_view_chunk_count(const struct beest_view *view)
+/* Without that of digests. */
+static size_t part_count(const struct beest_view *view)
 {
 	return view->chunk_ranks ? (view->count + view->chunk_ranks - 1) / view->chunk_ranks : 0;
+}
+
+size_t beest_view_chunk_count(const struct beest_view *view)
+{
+	return part_count(view) + (view->index != 0);
+}
+
+uint64_t beest_view_digest(const struct beest_view *view, size_t k)
+{
+	return k == part_count(view) ? view->index : view->chunks[k];
 }
 
 static uint64_t chunk_digest(const uint8_t *bytes, size_t size)
@@ -160,11 +177,28 @@ static uint64_t chunk_digest(const uint8_t *bytes, size_t size)
 	return beest_hash_fnv(BEEST_HASH_FNV, bytes, size);
 }
 
+static uint8_t *digests_encode(const struct beest_view *view, size_t *size)
+{
+	const size_t count = part_count(view);
+	uint64_t *digests = malloc(count * sizeof(*digests));
+	size_t k;
+
+	*size = count * sizeof(*digests);
+	if (!digests)
+		beest_fail(ENOMEM, "no memory for %zu chunks", count);
+	for (k = 0; k < count && digests; k++)
+		digests[k] = htobe64(view->chunks[k]);
+
+	return (uint8_t *)digests;
+}
+
 uint8_t *beest_view_encode(const struct beest_view *view, size_t k, size_t *size)
 {
 	uint8_t *bytes;
 	size_t i;
 
+	if (view->chunk_ranks && k == part_count(view))
+		return digests_encode(view, size);
 	*size = 0;
 	for (i = chunk_begin(view, k); i < chunk_end(view, k); i++)
 		*size += shown_size(view, i);
@@ -182,7 +216,7 @@ uint8_t *beest_view_encode(const struct beest_view *view, size_t k, size_t *size
 
 static int digests_make(struct beest_view *view)
 {
-	const size_t count = beest_view_chunk_count(view);
+	const size_t count = part_count(view);
 	uint8_t *bytes;
 	size_t k, size;
 
@@ -196,6 +230,13 @@ static int digests_make(struct beest_view *view)
 		view->chunks[k] = chunk_digest(bytes, size);
 		free(bytes);
 	}
+	if (count <= BEEST_FENCE_DIGESTS)
+		return 0;
+	bytes = digests_encode(view, &size);
+	if (!bytes)
+		return -ENOMEM;
+	view->index = chunk_digest(bytes, size);
+	free(bytes);
 
 	return 0;
 }
@@ -223,42 +264,45 @@ int beest_view_close(struct beest_view *view, const struct beest_incarnation *le
 	return ret;
 }
 
+uint8_t *beest_view_describe(const struct beest_view *view, struct beest_leader_body *lead)
+{
+	const uint64_t index = htobe64(view->index);
+	uint8_t *bytes;
+
+	lead->proposed = view->id;
+	lead->chunk_ranks = (uint16_t)view->chunk_ranks;
+	lead->chunk_count = (uint32_t)part_count(view);
+	if (!view->chunk_ranks)
+		bytes = beest_view_encode(view, 0, &lead->chunks_size);
+	else
+		bytes = digests_encode(view, &lead->chunks_size);
+	if (bytes && view->index) {
+		lead->chunks_size = sizeof(index);
+		memcpy(bytes, &index, sizeof(index));
+	}
+	lead->chunks = bytes;
+
+	return bytes;
+}
+
 /* ------------------------------------------------------------------------ to read --- */
 
-int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnation *leader,
-		     const struct beest_leader_body *lead, struct beest_view **viewp)
+static int digests_read(struct beest_view *view, const uint8_t *bytes, size_t size)
 {
-	const size_t size = lead->chunk_count * sizeof(uint64_t);
-	struct beest_view *view = beest_view_new(ranks->count);
+	const size_t count = part_count(view);
 	size_t k;
-	int ret = view ? 0 : -ENOMEM;
 
-	if (ret < 0)
-		return ret;
-	view->id = lead->proposed;
-	view->leader = *leader;
-	view->call = lead->call;
-	if (!lead->chunk_count) {
-		ret = beest_view_read(view, ranks, 0, lead->chunks, lead->chunks_size);
-	} else {
-		view->chunk_ranks = lead->chunk_ranks;
-		view->chunks = malloc(size);
-		if (!view->chunks)
-			ret = beest_fail(ENOMEM, "no memory for %zu bytes", size);
-		else if (beest_view_chunk_count(view) != lead->chunk_count)
-			ret = beest_fail(EBADMSG, "a view of %zu ranks has %d chunks of %d",
-					 ranks->count, (int)lead->chunk_count, lead->chunk_ranks);
-		else
-			memcpy(view->chunks, lead->chunks, size);
-		for (k = 0; k < lead->chunk_count && ret == 0; k++)
-			view->chunks[k] = be64toh(view->chunks[k]);
-	}
-	if (ret < 0)
-		beest_view_free(view);
-	else
-		*viewp = view;
+	if (size != count * sizeof(*view->chunks))
+		return beest_fail(EBADMSG, "%zu bytes are no %zu digests", size, count);
+	free(view->chunks);
+	view->chunks = malloc(size);
+	if (!view->chunks)
+		return beest_fail(ENOMEM, "no memory for %zu chunks", count);
+	memcpy(view->chunks, bytes, size);
+	for (k = 0; k < count; k++)
+		view->chunks[k] = be64toh(view->chunks[k]);
 
-	return ret;
+	return 0;
 }
 
 /* Its entries must be those of its ranks, in their order. */
@@ -278,14 +322,12 @@ static int entry_take(struct beest_view *view, const struct beest_ids *ranks, si
 	return kept < 0 ? kept : ret;
 }
 
-int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, size_t k,
-		    const uint8_t *bytes, size_t size)
+static int entries_read(struct beest_view *view, const struct beest_ids *ranks, size_t k,
+			const uint8_t *bytes, size_t size)
 {
 	size_t i, at = 0;
 	int ret;
 
-	if (view->chunk_ranks && chunk_digest(bytes, size) != view->chunks[k])
-		return beest_fail(EBADMSG, "the digest of a chunk is not that of its name");
 	for (i = chunk_begin(view, k); i < chunk_end(view, k); i++) {
 		ret = entry_take(view, ranks, i, bytes + at, size - at);
 		if (ret < 0)
@@ -296,7 +338,108 @@ int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, size
 	return 0;
 }
 
+int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnation *leader,
+		     const struct beest_leader_body *lead, struct beest_view **viewp)
+{
+	struct beest_view *view = beest_view_new(ranks->count);
+	uint64_t index;
+	int ret = view ? 0 : -ENOMEM;
+
+	if (ret < 0)
+		return ret;
+	view->id = lead->proposed;
+	view->leader = *leader;
+	view->call = lead->call;
+	view->chunk_ranks = lead->chunk_count ? lead->chunk_ranks : 0;
+	if (part_count(view) != lead->chunk_count) {
+		ret = beest_fail(EBADMSG, "a view of %zu ranks has %d chunks of %d", ranks->count,
+				 (int)lead->chunk_count, lead->chunk_ranks);
+	} else if (!lead->chunk_count) {
+		ret = entries_read(view, ranks, 0, lead->chunks, lead->chunks_size);
+	} else if (lead->chunk_count <= BEEST_FENCE_DIGESTS) {
+		ret = digests_read(view, lead->chunks, lead->chunk_count * sizeof(uint64_t));
+	} else {
+		memcpy(&index, lead->chunks, sizeof(index));
+		view->index = be64toh(index);
+	}
+	if (ret < 0)
+		beest_view_free(view);
+	else
+		*viewp = view;
+
+	return ret;
+}
+
+int beest_view_need(struct beest_view *view, const struct beest_positions *needs, size_t own)
+{
+	size_t i;
+
+	if (!view->chunk_ranks || !needs->position)
+		return 0;
+	view->needed = calloc(part_count(view), sizeof(*view->needed));
+	if (!view->needed)
+		return beest_fail(ENOMEM, "no memory for %zu chunks", part_count(view));
+	view->needed[own / view->chunk_ranks] = true;
+	for (i = 0; i < needs->count; i++)
+		view->needed[needs->position[i] / view->chunk_ranks] = true;
+
+	return 0;
+}
+
+int beest_view_begin_again(const struct beest_view *known, size_t position,
+			   struct beest_view **viewp)
+{
+	const struct beest_positions only = { &position, 1 };
+	struct beest_view *view = beest_view_new(known->count);
+	uint8_t *digests;
+	size_t size;
+	int ret = view ? 0 : -ENOMEM;
+
+	if (ret < 0)
+		return ret;
+	view->chunk_ranks = known->chunk_ranks;
+	digests = digests_encode(known, &size);
+	ret = digests ? digests_read(view, digests, size) : -ENOMEM;
+	free(digests);
+	if (ret == 0)
+		ret = beest_view_need(view, &only, position);
+	if (ret < 0)
+		beest_view_free(view);
+	else
+		*viewp = view;
+
+	return ret;
+}
+
+size_t beest_view_find(const struct beest_view *view, const uint8_t *bytes, size_t size)
+{
+	const uint64_t digest = chunk_digest(bytes, size);
+	const size_t count = beest_view_chunk_count(view);
+	size_t k = view->chunks ? 0 : part_count(view);
+
+	while (k < count && beest_view_digest(view, k) != digest)
+		k++;
+
+	return k;
+}
+
+int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, const uint8_t *bytes,
+		    size_t size)
+{
+	const size_t k = beest_view_find(view, bytes, size);
+
+	if (k == beest_view_chunk_count(view))
+		return beest_fail(EBADMSG, "no chunk of this view has the digest of these bytes");
+
+	return k == part_count(view) ? digests_read(view, bytes, size) :
+	       entries_read(view, ranks, k, bytes, size);
+}
+
 bool beest_view_lacks(const struct beest_view *view, size_t k)
 {
-	return !view->entries[chunk_end(view, k) - 1].bytes;
+	if (k == part_count(view) || !view->chunks)
+		return k == part_count(view) && !view->chunks;
+
+	return (!view->needed || view->needed[k]) &&
+	       !beest_view_knows(view, chunk_end(view, k) - 1);
 }

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
+#include "lib/base/nodefiles.h"
 #include "lib/kv/choice.h"
 #include "lib/kv/request.h"
 #include "tests/support/fake-kv.h"
@@ -759,6 +760,8 @@ void fake_kv_reset(void)
 	size_t i, open = fake_kv.open;
 	struct fake_kv_late *late;
 	struct fake_kv old;
+
+	beest_nodefiles_root = NULL;	/* each process counts what it fetches */
 
 	while ((late = fake_kv.late)) {
 		fake_kv.late = late->next;

@@ -15,7 +15,7 @@
 #include "tests/support/fake-kv.h"
 #include "tests/support/fake-verbs.h"
 
-#define PARTY_RANKS 66
+#define PARTY_RANKS 1024
 #define PARTY_PAIRS 64
 #define PARTY_REGIONS 4
 

@@ -7,15 +7,20 @@
  */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/message.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
+#include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #define PASSES 5
@@ -1089,6 +1094,123 @@ static void records_that_cannot_be_read(void **state)
 	registry_stage.secret = NULL;
 }
 
+/* ------------------------------------------------------------- one reader of a host --- */
+
+static struct {
+	char root[SCRATCH_SIZE], folder[SCRATCH_SIZE + 32];
+	size_t reads;			/* of chunks, from the server */
+	void (*spoil)(int fd, size_t size);
+} host;
+
+/* Changes whatever is in the folder. */
+static void host_spoil(void)
+{
+	DIR *list = opendir(host.folder);
+	const struct dirent *entry;
+	struct stat status;
+	int fd;
+
+	while (list && (entry = readdir(list))) {
+		fd = openat(dirfd(list), entry->d_name, O_RDWR);
+		if (entry->d_name[0] != '.' && fstat(fd, &status) == 0)
+			host.spoil(fd, (size_t)status.st_size);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (list)
+		closedir(list);
+}
+
+static void host_hook(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	size_t i;
+
+	(void)kv;
+	for (i = 0; i < request->key_count; i++)
+		host.reads += strstr(request->keys[i], "/fence/") &&
+			      strlen(strrchr(request->keys[i], '/')) == 17;
+	if (host.spoil)
+		host_spoil();
+}
+
+static void each_byte_flipped(int fd, size_t size)
+{
+	uint8_t byte;
+	size_t at;
+
+	for (at = 0; at < size; at += 50)
+		if (pread(fd, &byte, 1, (off_t)at) == 1) {
+			byte ^= 0x41;
+			if (pwrite(fd, &byte, 1, (off_t)at) != 1)
+				fail();
+		}
+}
+
+/* Only what follows the head of a file. */
+static void contents_flipped(int fd, size_t size)
+{
+	uint8_t byte;
+
+	if (size > 100 && pread(fd, &byte, 1, (off_t)size - 20) == 1) {
+		byte ^= 0x41;
+		if (pwrite(fd, &byte, 1, (off_t)size - 20) != 1)
+			fail();
+	}
+}
+
+static void all_cut(int fd, size_t size)
+{
+	if (ftruncate(fd, (off_t)size / 2) < 0)
+		fail();
+}
+
+static void all_empty(int fd, size_t size)
+{
+	(void)size;
+	if (ftruncate(fd, 0) < 0)
+		fail();
+}
+
+/*
+ * The ranks of a host, which are these, read a chunk from the server once.  If others spoil what
+ * they give each other, or the job has a secret, all have the right values nevertheless.
+ */
+static void one_reader_of_a_host(void **state)
+{
+	static void (*const spoils[])(int fd, size_t size) = {
+		NULL, each_byte_flipped, contents_flipped, all_cut, all_empty,
+	};
+	size_t i;
+
+	(void)state;
+	scratch_folder(host.root, "barrier");
+	snprintf(host.folder, sizeof(host.folder), "%s/hartebeest-%u", host.root,
+		 (unsigned int)geteuid());
+	for (i = 0; i < 2 * BEEST_COUNT(spoils); i++) {
+#ifndef HAVE_CRYPTO
+		if (i % 2)
+			continue;
+#endif
+		registry_stage.secret = i % 2 ? "a secret of this job" : NULL;
+		beest_nodefiles_root = host.root;
+		host.spoil = spoils[i / 2];
+		host.reads = 0;
+		fake_kv.hook = host_hook;
+		ranks_make(100, "AaA");
+		registry_run();
+		all_have(100, 3);
+		/* Three calls of four chunks, which the leader has.  Otherwise, 99 ranks read. */
+		if (!host.spoil)
+			assert_in_range(host.reads, 12, 24);
+		else
+			assert_in_range(host.reads, 24, 2 * 12 * 99);
+		clear();
+	}
+	registry_stage.secret = NULL;
+	assert_int_equal(rmdir(host.folder), 0);
+	assert_int_equal(rmdir(host.root), 0);
+}
+
 /* --------------------------------------------------------- what a server refuses --- */
 
 /*
@@ -1895,6 +2017,7 @@ int main(void)
 		BARRIER_TEST(records_that_are_lost),
 		BARRIER_TEST(records_that_are_damaged),
 		BARRIER_TEST(sealed),
+		BARRIER_TEST(one_reader_of_a_host),
 		BARRIER_TEST(records_that_cannot_be_read),
 		BARRIER_TEST(what_a_server_refuses),
 		BARRIER_TEST(a_server_without_memory),

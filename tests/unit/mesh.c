@@ -1077,6 +1077,91 @@ static void a_wish_of_one_side(void **state)
 	}
 }
 
+/* --------------------------------------------------------------------- chosen peers --- */
+
+/* The neighbours of a rank in a grid of @x by @y by @z ranks whose ends meet, ascending. */
+static uint32_t grid_peers(int rank, const int size[3], bool corners, int32_t peers[26])
+{
+	const int at[3] = { rank % size[0], rank / size[0] % size[1], rank / size[0] / size[1] };
+	bool near[RANKS] = { false };
+	uint32_t count = 0;
+	int step, axes, axis, part, other, place[3];
+
+	for (step = 0; step < 27; step++) {
+		for (axis = axes = 0, part = step; axis < 3; axis++, part /= 3) {
+			axes += part % 3 != 1;
+			place[axis] = (at[axis] + part % 3 - 1 + size[axis]) % size[axis];
+		}
+		if (axes == 1 || (axes > 1 && corners))
+			near[place[0] + size[0] * (place[1] + size[1] * place[2])] = true;
+	}
+	for (other = 0; other < size[0] * size[1] * size[2]; other++)
+		if (near[other])
+			peers[count++] = other;
+	return count;
+}
+
+/* Bytes of the chunks that a rank needs, by the view of rank 0, which has them all. */
+static size_t bytes_of_chunks(const struct member *member)
+{
+	const struct beest_view *view = members[0].mesh->view;
+	const size_t each = view->chunk_ranks;
+	bool needed[RANKS] = { false };
+	size_t k, size, sum = 0;
+	uint32_t i;
+
+	needed[(size_t)(member - members) / each] = true;
+	for (i = 0; i < member->attr.peer_count; i++)
+		needed[(size_t)member->attr.peers[i] / each] = true;
+	for (k = 0; k * each < view->count; k++)
+		if (needed[k]) {
+			free(beest_view_encode(view, k, &size));
+			sum += size;
+		}
+	return sum;
+}
+
+/* What a rank reads and stores is in proportion to its peers, however many ranks there are. */
+static void bytes_of_chosen_peers(void **state)
+{
+	static const int sizes[][3] = { { 4, 4, 4 }, { 8, 8, 4 }, { 16, 8, 8 } };
+	static int32_t peers[RANKS][26];
+	struct hartebeest_remote_mr region;
+	size_t row, chunks;
+	uint64_t bytes;
+	int i, count;
+
+	(void)state;
+	for (row = 0; row < 2 * BEEST_COUNT(sizes); row++) {
+		const int *size = sizes[row / 2];
+
+		fake_kv_reset();
+		fake_verbs_reset();
+		count = size[0] * size[1] * size[2];
+		make(count);
+		for (i = 0; i < count; i++) {
+			members[i].attr.peers = peers[i];
+			members[i].attr.peer_count = grid_peers(i, size, row % 2, peers[i]);
+			assert_int_equal(members[i].attr.peer_count, row % 2 ? 26 : 6);
+		}
+		start(count);
+		registry_run();
+		for (i = 0; i < count; i++) {
+			came(i);
+			bytes = __atomic_load_n(&party[i].hb->registry->bytes, __ATOMIC_RELAXED);
+			chunks = bytes_of_chunks(&members[i]);
+			if (i && bytes > 2 * chunks)
+				print_error("%d ranks, %d peers, rank %d: %d bytes, chunks of %d\n",
+					    count, (int)members[i].attr.peer_count, i, (int)bytes,
+					    (int)chunks);
+			assert_true(!i || bytes <= 2 * chunks);
+		}
+		assert_int_equal(hartebeest_mesh_region(members[1].mesh, count / 2 + 2, 1, &region),
+				 0);
+		drop();
+	}
+}
+
 static int gather_nothing(void *data, const void *mine, void *all, size_t length)
 {
 	(void)data;
@@ -1473,12 +1558,25 @@ static void assert_met(int a, int b)
 	assert_regions(a, b);
 }
 
+/* A rank that chooses its peers counts only these: here they are newcomers of one repair. */
+static int peers_replaced(const struct hartebeest_mesh_attr *attr)
+{
+	uint32_t i;
+	int count = 0;
+
+	for (i = 0; i < attr->peer_count; i++)
+		count += is_newcomer(attr->peers[i]);
+	return count;
+}
+
 static void repair_check(int rank, int replaced)
 {
+	const struct hartebeest_mesh_attr *attr = &repair_member(rank)->attr;
 	int i;
 
 	came(repair.slots[rank]);
-	assert_int_equal(repair_member(rank)->ret, replaced);
+	assert_int_equal(repair_member(rank)->ret,
+			 replaced && attr->peers ? peers_replaced(attr) : replaced);
 	for (i = 0; i < repair.size; i++)
 		if (i != rank)
 			assert_met(repair.slots[rank], repair.slots[i]);
@@ -2824,6 +2922,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(times_by_phase, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_part_of_the_ranks, setup, teardown),
 		cmocka_unit_test_setup_teardown(neighbours_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(bytes_of_chosen_peers, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams_to_some, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams, setup, teardown),
 		cmocka_unit_test_setup_teardown(receives_are_posted_first, setup, teardown),

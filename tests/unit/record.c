@@ -1143,7 +1143,10 @@ static void impossible_fences_are_named(void **state)
 		{ BEEST_KIND_LEADER, 90, 3, digests },
 		{ BEEST_KIND_LEADER, 96, 2, NULL },
 		{ BEEST_KIND_LEADER, 96, 4, "the record names 4 chunks of 65530 ranks" },
-		{ BEEST_KIND_LEADER, 93, 0x80, "the record names 2147483651 chunks of 65530" },
+		{ BEEST_KIND_LEADER, 96, BEEST_FENCE_DIGESTS, "the record names 32 chunks of" },
+		/* One digest is that of all digests: the view has to be of so many ranks. */
+		{ BEEST_KIND_LEADER, 96, BEEST_FENCE_DIGESTS + 1, NULL },
+		{ BEEST_KIND_LEADER, 93, 0x80, NULL },
 		{ BEEST_KIND_LEADER, LEADER_HEAD, 0,
 		  "the record says that its author fails, but not why" },
 		{ BEEST_KIND_LEADER, LEADER_HEAD, BEEST_REASON_MAX,

@@ -1149,14 +1149,16 @@ static void twin_note(struct rank *rank, int number, const struct beest_incarnat
 			       i);
 }
 
-static void twins_note(struct rank *rank, const struct beest_view *view)
+static void twins_note(struct rank *rank, const struct beest_view *view,
+		       const struct beest_incarnation *members)
 {
 	struct beest_fence_entry entry;
 	int i;
 
 	for (i = 0; i < plan.size; i++) {
-		entry = beest_view_entry(view, (size_t)i);
-		twin_note(rank, i, &entry.incarnation);
+		if (view)
+			entry = beest_view_entry(view, (size_t)i);
+		twin_note(rank, i, view ? &entry.incarnation : &members[i]);
 	}
 }
 
@@ -1250,7 +1252,7 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 	int i, own = number_of(rank);
 
 	if (plan.twins) {
-		twins_note(rank, mesh->view);
+		twins_note(rank, mesh->view, NULL);
 		return;
 	}
 	card->digest = mesh->fence->view->id;
@@ -1418,8 +1420,7 @@ static int run_barrier(struct rank *rank, const struct step *step)
 	if (ret == 0)
 		all_have_entered(rank);
 	if (ret == 0 && plan.twins)
-		twins_note(rank, (const uint8_t *)party[slot_of(rank)].hb->membership.members,
-			   BEEST_INCARNATION_SIZE);
+		twins_note(rank, NULL, party[slot_of(rank)].hb->membership.members);
 	return ret;
 }
 

@@ -9,7 +9,7 @@
 #include "lib/rendezvous/view.h"
 #include "tests/support/unit.h"
 
-#define MOST 70
+#define MOST 1100
 
 static const struct beest_incarnation leader = { { 0xaa, 1 } };
 static struct beest_ids ranks;
@@ -77,25 +77,9 @@ static struct beest_view *view_make(size_t size, size_t hidden)
 /* What the leader's record says of it; @bytes: for free(3). */
 static struct beest_leader_body lead_of(const struct beest_view *view, uint8_t **bytes)
 {
-	struct beest_leader_body lead = {
-		.call = view->call, .proposed = view->id,
-		.chunk_count = (uint32_t)beest_view_chunk_count(view),
-		.chunk_ranks = (uint16_t)view->chunk_ranks,
-	};
-	uint64_t digest;
-	size_t k;
+	struct beest_leader_body lead = { .call = view->call };
 
-	if (!lead.chunk_count) {
-		*bytes = beest_view_encode(view, 0, &lead.chunks_size);
-	} else {
-		lead.chunks_size = lead.chunk_count * sizeof(digest);
-		*bytes = malloc(lead.chunks_size);
-	}
-	for (k = 0; k < lead.chunk_count; k++) {
-		digest = htobe64(view->chunks[k]);
-		memcpy(*bytes + k * sizeof(digest), &digest, sizeof(digest));
-	}
-	lead.chunks = *bytes;
+	*bytes = beest_view_describe(view, &lead);
 	return lead;
 }
 
@@ -111,16 +95,16 @@ static struct beest_view *read_begin(const struct beest_view *view)
 }
 
 /* Reads chunk @k of @view from memory of exactly that size, after @change. */
-static int chunk_read(struct beest_view *read, size_t k, const struct beest_view *view, size_t of,
+static int chunk_read(struct beest_view *read, const struct beest_view *view, size_t k,
 		      void (*change)(uint8_t *bytes, size_t *size))
 {
 	size_t size;
-	uint8_t *bytes = beest_view_encode(view, of, &size);
+	uint8_t *bytes = beest_view_encode(view, k, &size);
 	int ret;
 
 	if (change)
 		change(bytes, &size);
-	ret = beest_view_read(read, &ranks, k, bytes, size);
+	ret = beest_view_read(read, &ranks, bytes, size);
 	free(bytes);
 	return ret;
 }
@@ -169,6 +153,8 @@ static void views_are_divided(void **state)
 		{ 33, 996, 0, 32, 2 }, { 33, 997, 0, 31, 2 }, { 3, 16356, 0, 2, 2 },
 		{ 3, 16357, 0, 1, 3 }, { 3, 32740, 0, 1, 3 }, { 3, 100000, 0, 1, 3 },
 		{ 2, 0, 100000, 0, 0 }, { 33, 0, 5000, 32, 2 },
+		/* The last one has the digests of the others. */
+		{ 1024, 0, 0, 32, 32 }, { 1025, 0, 0, 32, 34 },
 	};
 	struct beest_view *made, *read;
 	size_t i, k;
@@ -180,10 +166,10 @@ static void views_are_divided(void **state)
 		assert_int_equal(made->chunk_ranks, rows[i].chunk_ranks);
 		assert_int_equal(beest_view_chunk_count(made), rows[i].chunks);
 		read = read_begin(made);
-		for (k = 0; k < rows[i].chunks; k++) {
+		for (k = rows[i].chunks; k-- > 0;) {
 			assert_false(beest_view_is_whole(read));
 			assert_true(beest_view_lacks(read, k));
-					assert_int_equal(chunk_read(read, k, made, k, NULL), 0);
+			assert_int_equal(chunk_read(read, made, k, NULL), 0);
 			assert_false(beest_view_lacks(read, k));
 		}
 		assert_true(beest_view_is_whole(read));
@@ -202,19 +188,17 @@ static void chunks_in_any_order(void **state)
 	ranks_are(65);
 	made = view_make(8, 0);
 	read = read_begin(made);
-	assert_int_equal(chunk_read(read, 2, made, 2, NULL), 0);
-	assert_int_equal(chunk_read(read, 0, made, 0, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 2, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 0, NULL), 0);
 	assert_false(beest_view_is_whole(read));
 	assert_true(beest_view_lacks(read, 1));
-	assert_int_equal(chunk_read(read, 0, made, 0, NULL), 0);
-	assert_int_equal(chunk_read(read, 1, made, 1, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 0, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 1, NULL), 0);
 	assert_true(beest_view_is_whole(read));
 	entries_are_same(made, read, 0);
 	beest_view_free(made);
 	beest_view_free(read);
 }
-
-/* ------------------------------------------------------------------ what is not read --- */
 
 static void flip(uint8_t *bytes, size_t *size)
 {
@@ -226,6 +210,77 @@ static void cut(uint8_t *bytes, size_t *size)
 	(void)bytes;
 	--*size;
 }
+
+/* Without digests, no chunk has a name.  They are refused as any chunk is. */
+static void digests_come_first(void **state)
+{
+	struct beest_view *made, *read;
+	size_t k;
+
+	(void)state;
+	ranks_are(1056);
+	made = view_make(8, 0);
+	assert_int_equal(beest_view_chunk_count(made), 34);
+	read = read_begin(made);
+	for (k = 0; k < 33; k++)
+		assert_false(beest_view_lacks(read, k));
+	assert_int_equal(chunk_read(read, made, 33, flip), -EBADMSG);
+	assert_int_equal(chunk_read(read, made, 33, cut), -EBADMSG);
+	assert_int_equal(chunk_read(read, made, 0, NULL), -EBADMSG);
+	assert_true(beest_view_lacks(read, 33));
+	assert_int_equal(chunk_read(read, made, 33, NULL), 0);
+	assert_false(beest_view_lacks(read, 33));
+	assert_true(beest_view_lacks(read, 32));
+	beest_view_free(made);
+	beest_view_free(read);
+}
+
+/* The chunk of each rank that is needed, and of its own; later, that of any other. */
+static void chunks_that_are_needed(void **state)
+{
+	static const size_t positions[] = { 1, 5, 70, 1055 };
+	const struct beest_positions needs = { positions, BEEST_COUNT(positions) };
+	struct beest_view *made, *read, *again;
+	size_t k, lacks = 0;
+
+	(void)state;
+	ranks_are(1056);
+	made = view_make(8, 0);
+	read = read_begin(made);
+	assert_int_equal(beest_view_need(read, &needs, 40), 0);
+	assert_int_equal(chunk_read(read, made, 33, NULL), 0);
+	for (k = 0; k < 34; k++) {
+		if (!beest_view_lacks(read, k))
+			continue;
+		assert_false(beest_view_is_whole(read));
+		assert_int_equal(chunk_read(read, made, k, NULL), 0);
+		lacks++;
+	}
+	assert_int_equal(lacks, 4);
+	assert_true(beest_view_is_whole(read));
+	for (k = 0; k < 1056; k++)
+		assert_int_equal(beest_view_knows(read, k), k < 96 || k >= 1024);
+
+	assert_int_equal(beest_view_begin_again(read, 100, &again), 0);
+	for (k = 0; k < 34; k++)
+		assert_int_equal(beest_view_lacks(again, k), k == 3);
+	assert_int_equal(chunk_read(again, made, 3, NULL), 0);
+	assert_true(beest_view_is_whole(again));
+	assert_int_equal(beest_view_entry(again, 100).rank, ranks.id[100]);
+	beest_view_free(again);
+	beest_view_free(read);
+
+	/* None but the own one. */
+	read = read_begin(made);
+	assert_int_equal(beest_view_need(read, &(struct beest_positions){ positions, 0 }, 40), 0);
+	assert_int_equal(chunk_read(read, made, 33, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 1, NULL), 0);
+	assert_true(beest_view_is_whole(read));
+	beest_view_free(read);
+	beest_view_free(made);
+}
+
+/* ------------------------------------------------------------------ what is not read --- */
 
 static void empty(uint8_t *bytes, size_t *size)
 {
@@ -246,14 +301,13 @@ static void other_chunks_are_refused(void **state)
 	other = view_make(9, 0);
 	read = read_begin(made);
 	for (i = 0; i < BEEST_COUNT(changes); i++) {
-		assert_int_equal(chunk_read(read, 0, made, 0, changes[i]), -EBADMSG);
-		assert_error_is("the digest of a chunk is not that of its name");
+		assert_int_equal(chunk_read(read, made, 0, changes[i]), -EBADMSG);
+		assert_error_is("no chunk of this view has the digest of these bytes");
 	}
-	assert_int_equal(chunk_read(read, 0, made, 1, NULL), -EBADMSG);
-	assert_int_equal(chunk_read(read, 0, other, 0, NULL), -EBADMSG);
+	assert_int_equal(chunk_read(read, other, 0, NULL), -EBADMSG);
 	assert_true(beest_view_lacks(read, 0));
-	assert_int_equal(chunk_read(read, 0, made, 0, NULL), 0);
-	assert_int_equal(chunk_read(read, 1, made, 1, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 0, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 1, NULL), 0);
 	entries_are_same(made, read, 0);
 	beest_view_free(made);
 	beest_view_free(other);
@@ -270,8 +324,8 @@ static void chunks_of_other_ranks(void **state)
 	made = view_make(8, 0);
 	read = read_begin(made);
 	ranks.id[40] = 1000;
-	assert_int_equal(chunk_read(read, 0, made, 0, NULL), 0);
-	assert_int_equal(chunk_read(read, 1, made, 1, NULL), -EBADMSG);
+	assert_int_equal(chunk_read(read, made, 0, NULL), 0);
+	assert_int_equal(chunk_read(read, made, 1, NULL), -EBADMSG);
 	assert_error_is("a view has rank 81 in the place of rank 1000");
 	assert_false(beest_view_is_whole(read));
 	beest_view_free(made);
@@ -429,6 +483,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(views_are_divided),
 		cmocka_unit_test(chunks_in_any_order),
+		cmocka_unit_test(digests_come_first),
+		cmocka_unit_test(chunks_that_are_needed),
 		cmocka_unit_test(other_chunks_are_refused),
 		cmocka_unit_test(chunks_of_other_ranks),
 		cmocka_unit_test(leaders_records_that_are_wrong),
