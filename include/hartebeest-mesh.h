@@ -113,7 +113,8 @@ struct hartebeest_mesh_stats {
  * Returns 0, -EINVAL (a field of @attr, which the sentence names; HARTEBEEST_ONCE),
  * -E2BIG (a field that this version does not know), -EOPNOTSUPP (the type), -EEXIST (the
  * name), -ENOENT (pd, cq or a region), -ENODATA (rank or number of ranks unknown),
- * -ERANGE (no completion queue can hold the completions of all queue pairs), -EPROTO
+ * -ERANGE (more queue pairs than the device allows, or no completion queue can hold the
+ * completions of all), -EPROTO
  * (ranks differ in @attr, a peer does not name this rank, ports differ in RoCE version,
  * partition and so on, or gather() stored something else than what ranks contributed),
  * -ETIMEDOUT (the sentence names the missing ranks), -EMSGSIZE (the server takes only

@@ -21,6 +21,7 @@
 #include "tools/doctor.h"
 #include "tools/file.h"
 #include "tools/fold.h"
+#include "tools/forecast.h"
 #include "tools/memory.h"
 #include "tools/options.h"
 #include "tools/ports.h"
@@ -31,7 +32,7 @@
 /* Bytes around the payload of a RoCE packet, at most. */
 #define ROCE_OVERHEAD 74
 
-static int64_t ranks;
+static int64_t ranks, per_node, peers;
 static bool is_quiet, wants_all;
 
 static const struct args_option options[] = {
@@ -40,7 +41,11 @@ static const struct args_option options[] = {
 	{ "all", 'a', ARGS_FLAG, &wants_all,
 	  .help = "under a launcher: rank 0 shows what all nodes say, equal ones together" },
 	{ "ranks", 'r', ARGS_INT, &ranks, .value = "N", .min = 1, .max = 1000000,
-	  .help = "check that the servers suffice for N ranks" },
+	  .help = "check that the servers suffice for N ranks, and forecast what they need" },
+	{ "per-node", 'P', ARGS_INT, &per_node, .value = "P", .min = 1, .max = 1000000,
+	  .help = "ranks on a node, for the forecast; default: its processors" },
+	{ "peers", 'k', ARGS_INT, &peers, .value = "K", .min = 1, .max = 1000000,
+	  .help = "peers of a rank, for the forecast; default: 26" },
 	{ .name = NULL },
 };
 
@@ -432,14 +437,19 @@ static void check_choice(struct out *out, struct hartebeest_context *hb,
 	out_cure(out, "%s", ports_choice_cure(ports, count));
 }
 
-static void check_device(struct out *out, struct hartebeest_context *hb)
-{
-	struct ports_port *ports;
-	int count = ports_list(&ports);
+/* A halo in three dimensions has so many neighbours. */
+#define PEERS 26
 
-	check_ports(out, ports, count);
-	check_choice(out, hb, ports, count);
-	free(ports);
+static void forecast(struct out *out, const struct ports_port *ports, int count)
+{
+	const int64_t processors = BEEST_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	const struct forecast_job job = {
+		.ranks = ranks, .per_node = BEEST_MIN(per_node ? per_node : processors, ranks),
+		.peers = BEEST_MIN(peers ? peers : PEERS, BEEST_MAX(ranks - 1, 1)),
+	};
+
+	if (ranks)
+		forecast_lines(out, &job, ports, count);
 }
 
 /* ------------------------------------------------------------ together --- */
@@ -492,15 +502,22 @@ static int sum_up(struct out *out)
 
 static void check_all(struct out *out, struct hartebeest_context *hb)
 {
+	struct ports_port *ports;
+	int count;
+
 	out_title(out, LABEL, "device");
 	check_modules(out);
 	check_nodes(out);
-	check_device(out, hb);
+	count = ports_list(&ports);
+	check_ports(out, ports, count);
+	check_choice(out, hb, ports, count);
 	check_rdmacm(out, hb);
 	out_title(out, LABEL, "process");
 	memory_lines(out);
 	check_launch(out, hb);
 	doctor_servers(out, hb, ranks ? ranks : hartebeest_size(hb));
+	forecast(out, ports, count);
+	free(ports);
 }
 
 /*

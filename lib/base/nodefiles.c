@@ -99,7 +99,7 @@ static int64_t head_read(int fd, struct head *head)
 }
 
 /* Its author is dead, or nothing is known of it and it is old. */
-static bool is_leftover(const struct beest_nodefiles *files, const struct head *head)
+static bool head_is_leftover(const struct beest_nodefiles *files, const struct head *head)
 {
 	const int64_t age = beest_process_clock() - head->made;
 	const enum beest_process_life life = beest_process_life(&head->author, head->pid,
@@ -124,7 +124,7 @@ static int64_t folder_sweep(const struct beest_nodefiles *files)
 			continue;
 		file = file_open(files->folder, entry->d_name, O_RDONLY);
 		size = file < 0 ? -1 : head_read(file, &head);
-		if (size < 0 || is_leftover(files, &head))
+		if (size < 0 || head_is_leftover(files, &head))
 			unlinkat(files->folder, entry->d_name, 0);
 		else
 			sum += size;
@@ -159,7 +159,7 @@ static void files_begin(struct beest_nodefiles *files)
 
 /* -------------------------------------------------------------------------- the files --- */
 
-static bool is_own(const struct beest_nodefiles *files, uint64_t name)
+static bool file_is_own(const struct beest_nodefiles *files, uint64_t name)
 {
 	size_t i = 0;
 
@@ -208,7 +208,7 @@ static enum beest_nodefile file_read(const struct beest_nodefiles *files, const 
 
 	if (there == 0 && beest_process_clock() - head.made < PATIENCE)
 		found = BEEST_NODEFILE_AWAITED;
-	else if (there == 0 && is_leftover(files, &head))
+	else if (there == 0 && head_is_leftover(files, &head))
 		unlinkat(files->folder, text, 0);
 	else if (there > 0 && there <= FILE_MOST && head.size == (uint64_t)there) {
 		*size = (size_t)there;
@@ -232,7 +232,7 @@ enum beest_nodefile beest_nodefiles_look(struct beest_nodefiles *files, const ch
 
 	files_begin(files);
 	name_write(name, text);
-	if (files->folder < 0 || is_own(files, name) || file_make(files, name, text))
+	if (files->folder < 0 || file_is_own(files, name) || file_make(files, name, text))
 		return BEEST_NODEFILE_OWN;
 
 	return file_read(files, text, bytes, size);
@@ -246,7 +246,7 @@ void beest_nodefiles_store(struct beest_nodefiles *files, const char *key, const
 	char text[NAME_SIZE];
 	int fd;
 
-	if (size > FILE_MOST || !is_own(files, name))
+	if (size > FILE_MOST || !file_is_own(files, name))
 		return;
 	name_write(name, text);
 	fd = file_open(files->folder, text, O_WRONLY);

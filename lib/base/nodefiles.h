@@ -5,7 +5,7 @@
  * Owns a folder in memory, in which each file has what one key names.  The first process that needs
  * it makes the file and then fetches what belongs there; the others wait for it a moment.  Nothing
  * depends on the folder: without it, or if a process dies or the memory is full, each fetches for
- * itself.  Whoever reads a file has to check what is in it.  Knows nothing of servers.
+ * itself.  A reader has to check what is in a file.  Knows nothing of servers.
  */
 #ifndef BEEST_NODEFILES_H
 #define BEEST_NODEFILES_H

@@ -41,6 +41,20 @@ static int pd_find(struct beest_meshqps *qps, const char *name)
 	return ret;
 }
 
+/* Before the first is made: making as many as there are may take minutes. */
+static int count_check(const struct beest_meshqps *qps)
+{
+	const struct beest_device *device = &qps->hb->device;
+
+	if (qps->count <= (size_t)device->attr.max_qp)
+		return 0;
+
+	return beest_fail(ERANGE, "this rank needs %zu queue pairs, but %s allows all processes "
+			  "together %d: name the ranks that it needs (attr->peers), or take "
+			  "IBV_QPT_UD, which has one queue pair for all", qps->count, device->label,
+			  device->attr.max_qp);
+}
+
 /* All queue pairs share one completion queue, with room for all they may have under way. */
 static int cq_find(struct beest_meshqps *qps, const char *name, uint64_t depth)
 {
@@ -214,6 +228,8 @@ int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_a
 		return beest_fail(ENOMEM, "no memory for %zu queue pairs", qps->count);
 
 	ret = beest_context_need_device(qps->hb);
+	if (ret == 0)
+		ret = count_check(qps);
 	if (ret == 0)
 		ret = pd_find(qps, attr->pd);
 	if (ret == 0)

@@ -17,8 +17,8 @@
 void beest_chunks_start(struct beest_fence_look *look, size_t first);
 
 /*
- * Reads the chunks of fence->next that this host has, and asks for others with the next look.  Waits
- * for a moment if other processes fetch them.
+ * Reads the chunks of fence->next that this host has, and asks for others with the next look.
+ * Waits for a moment if other processes fetch them.
  */
 void beest_chunks_want(struct beest_fence_look *look, size_t first);
 

@@ -20,9 +20,12 @@
 
 /*
  * For so long, a cause that may be of an earlier run is not believed: its author, or the leader
- * that it concerns, may be replaced by one of this run.
+ * that it concerns, may be replaced by one of this run.  That takes as long as a rank needs to find
+ * another record in the place of its own: it reads that once a second, and looks as seldom as the
+ * pauses of so many ranks are long.  See beest_fence_patience().
  */
 #define BEEST_FENCE_PATIENCE (2 * BEEST_SECOND)
+#define BEEST_FENCE_PATIENCE_RANK (250 * BEEST_US)
 
 /* Records with the reason why a rank does not go on live so long, in seconds. */
 #define BEEST_FENCE_TROUBLE_TTL 60
@@ -142,6 +145,13 @@ struct beest_fence_look {
 static inline bool beest_fence_is_leader(const struct beest_fence_look *look)
 {
 	return look->own == 0;
+}
+
+/* Up to 2000 ranks, BEEST_FENCE_PATIENCE. */
+static inline int64_t beest_fence_patience(const struct beest_fence_look *look)
+{
+	return BEEST_MAX(BEEST_FENCE_PATIENCE, 3 * BEEST_SECOND / 2 +
+			 (int64_t)look->call->ranks->count * BEEST_FENCE_PATIENCE_RANK);
 }
 
 static inline bool beest_fence_is_mesh(const struct beest_fence_look *look)

@@ -21,14 +21,14 @@ int beest_fencecall_run(struct beest_fence *fence, const struct beest_fence_call
 
 /*
  * Ends a call on all ranks, since this one fails with @ret and the thread's sentence before it can
- * contribute anything.  Waits for at most BEEST_FENCE_PATIENCE until the leader has read that.
+ * contribute anything.  Waits for at most beest_fence_patience() until the leader has read that.
  * Returns @ret.
  */
 int beest_fencecall_refuse(struct beest_fence *fence, const struct beest_fence_call *call, int ret);
 
 /*
- * Reads the entry of the rank at @position in a view, of which this rank has read other chunks: from
- * the chunk that its leader has left.  For beest_view_free().  Errors of beest_wait_run().
+ * Reads the entry of the rank at @position in a view, of which this rank has read other chunks:
+ * from the chunk that its leader has left.  For beest_view_free().  Errors of beest_wait_run().
  */
 int beest_fencecall_fetch(const struct beest_fence_call *call, const struct beest_view *known,
 			  size_t position, struct beest_view **view);

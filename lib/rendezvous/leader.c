@@ -323,7 +323,7 @@ static bool refusal_counts(struct beest_fence_look *look, struct beest_fence_ran
 		rank->refused = follows ? INT64_MAX : beest_clock_now();
 	}
 
-	return follows || beest_clock_now() - rank->refused >= BEEST_FENCE_PATIENCE;
+	return follows || beest_clock_now() - rank->refused >= beest_fence_patience(look);
 }
 
 static int call_see(struct beest_fence_look *look, size_t i, const struct beest_record *record,

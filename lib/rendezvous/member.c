@@ -249,7 +249,7 @@ static bool is_believed(const struct beest_fence_look *look, uint64_t digest)
 		fence->since = beest_clock_now();
 	}
 
-	return beest_clock_now() - fence->since >= BEEST_FENCE_PATIENCE;
+	return beest_clock_now() - fence->since >= beest_fence_patience(look);
 }
 
 /*
@@ -351,7 +351,7 @@ static int refusal_read(struct beest_fence_look *look)
 	}
 	if ((look->there && look->lead.failure.error &&
 	     beest_process_is_context(&look->leader, &fence->follows)) ||
-	    beest_clock_now() - fence->since >= BEEST_FENCE_PATIENCE)
+	    beest_clock_now() - fence->since >= beest_fence_patience(look))
 		return beest_fence_fail(look);
 
 	return 0;

@@ -183,7 +183,7 @@ struct beest_fence_range {
 
 #define BEEST_FENCE_RANGES 32
 
-/* Digests that a leader's record has at most.  Else it has that of another chunk, which has them. */
+/* So many digests are in a leader's record.  More are in another chunk, whose digest it has. */
 #define BEEST_FENCE_DIGESTS 32
 
 struct beest_leader_body {

@@ -1899,6 +1899,31 @@ static void other_calls(void **state)
 	}
 }
 
+/*
+ * A rank has arrived, and dies.  Its replacement calls another function, long before all are there.
+ */
+static void a_replacement_that_differs(void **state)
+{
+	int i;
+
+	(void)state;
+	registry_stage.timeout = 60 * BEEST_SECOND;
+	ranks_make(3, "a");
+	ranks[1].dies = crew_now() + 500 * BEEST_MS;
+	ranks[2].delay = 20 * BEEST_SECOND;
+	crew_start(rank_run, rank_make(3, 1, 3, "A"));
+	ranks[3].delay = BEEST_SECOND;
+	registry_run();
+	registry_stage.timeout = LONG;
+	for (i = 0; i < 4; i++) {
+		if (i == 1)
+			continue;
+		rank_has(&ranks[i], -EPROTO, "hartebeest_gather()");
+		assert_true(ranks[i].ended <= BEEST_MAX(ranks[3].came, ranks[i].came) + HEARD);
+	}
+	clear();
+}
+
 /* Rank @odd is one of @other ranks, the rest of @size. */
 static const struct {
 	int size, odd, other;
@@ -2036,6 +2061,7 @@ int main(void)
 		BARRIER_TEST(one_of_several_is_away),
 		BARRIER_TEST(two_in_turn),
 		BARRIER_TEST(other_calls),
+		BARRIER_TEST(a_replacement_that_differs),
 		BARRIER_TEST(other_numbers_of_ranks),
 		BARRIER_TEST(two_runs_under_one_id),
 		BARRIER_TEST(two_threads),

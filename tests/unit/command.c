@@ -359,6 +359,39 @@ static void one_failure_of_one_cause(void **state)
 	SAYS(": kernel");
 }
 
+/* What carries so many ranks, by the limits of the fake device: 1024 queue pairs, 65535 entries. */
+static void a_forecast(void **state)
+{
+	(void)state;
+	RUN("doctor", "--ranks", "1024", "--per-node", "128", "--peers", "6");
+	SAYS("forecast: 1024 ranks, 128 a node, 6 peers each\n");
+	SAYS("  WARN  mesh          a node needs 130944 queue pairs, but fake0 allows 1024\n"
+	     "        -> let each rank name its peers (attr->peers), or use IBV_QPT_UD\n");
+	SAYS("  OK    mesh, peers   6 queue pairs a rank, 7.35 MB by way of the server: some ");
+	SAYS("  OK    pairs         6 queue pairs a rank, 4.92 MB by way of the server: some ");
+	SAYS("  OK    mesh, UD      1 queue pair a rank, 7.35 MB by way of the server: some ");
+
+	RUN("doctor", "--ranks", "1000000", "--per-node", "2000", "--peers", "26");
+	SAYS("  WARN  mesh          a node needs 1999998000 queue pairs, but fake0 allows 1024\n");
+	SAYS("  WARN  mesh, peers   a node needs 52000 queue pairs, but fake0 allows 1024\n"
+	     "        -> let each rank name fewer peers, or use IBV_QPT_UD\n");
+	SAYS("  WARN  mesh, UD      a node needs 2000 queue pairs, but fake0 allows 1024\n"
+	     "        -> start fewer ranks a node\n");
+
+	fake_verbs.devices[0].attr.max_qp = 1 << 20;
+	RUN("doctor", "--ranks", "4096", "--per-node", "1");
+	SAYS("  WARN  mesh          a rank needs a completion queue of 131040 entries, but fake0 "
+	     "allows 65535\n");
+	SAYS("26 peers each");
+
+	RUN("doctor", "--ranks", "64", "--json");
+	SAYS("\"way\": \"mesh, UD\"");
+	SAYS("\"server_bytes\": ");
+	RUN("doctor");
+	assert_null(strstr(talk.out, "forecast"));
+	assert_int_equal(RUN("doctor", "--per-node", "0"), STATUS_USAGE);
+}
+
 /* Equal nodes say the same, and only what is not OK. */
 static void a_quiet_doctor(void **state)
 {
@@ -738,6 +771,7 @@ int main(void)
 		KERNEL(two_kinds_of_ports),
 		KERNEL(a_device_that_cannot_be_opened),
 		KERNEL(one_failure_of_one_cause),
+		KERNEL(a_forecast),
 		KERNEL(a_quiet_doctor),
 		KERNEL(kernel_and_nodes),
 		KERNEL(exclusive_name_spaces),

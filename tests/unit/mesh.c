@@ -1235,6 +1235,34 @@ static void bad_input(void **state)
 			       "hartebeest_mesh_attr_init() was not called"));
 }
 
+/* Before the first is made, which may take minutes for so many. */
+static void more_queue_pairs_than_there_are(void **state)
+{
+	int i;
+
+	(void)state;
+	make(3);
+	for (i = 0; i < 3; i++)
+		members[i].attr.qps_per_peer = 513;
+	start(3);
+	registry_run();
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(members[i].ret, -ERANGE);
+		assert_non_null(strstr(members[i].error, "needs 1026 queue pairs, but fake0:1 "
+				       "allows all processes together 1024: name the ranks that it "
+				       "needs (attr->peers), or take IBV_QPT_UD"));
+	}
+	assert_int_equal(fake_verbs_calls("ibv_create_qp"), 0);
+	assert_int_equal(fake_verbs_calls("ibv_create_qp_ex"), 0);
+
+	for (i = 0; i < 3; i++)
+		members[i].attr.type = IBV_QPT_UD;
+	start(3);
+	registry_run();
+	for (i = 0; i < 3; i++)
+		came(i);
+}
+
 /* Each verbs call fails once: either the mesh is made, or nothing of it is left. */
 static void each_call_fails(void **state)
 {
@@ -2934,6 +2962,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_is_odd, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_wish_of_one_side, setup, teardown),
 		cmocka_unit_test_setup_teardown(bad_input, setup, teardown),
+		cmocka_unit_test_setup_teardown(more_queue_pairs_than_there_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_repair_after_a_failure, setup, teardown),

@@ -663,6 +663,7 @@ static void plan_print(const struct plan *plan)
 struct link {
 	uint32_t qp_num, psn;		/* own, for this peer */
 	uint32_t dest_qp_num, rq_psn;	/* of the peer, as set in RTR */
+	bool known;			/* what the peer offers, and with a mesh who it is */
 	struct hartebeest_remote_mr region;
 	struct beest_incarnation incarnation;
 };
@@ -1185,14 +1186,15 @@ static void links_match(const struct rank *rank, int own, int other)
 
 	if (mine->digest != theirs->digest)
 		broken(rank, "it knows other ranks than rank %d does", other);
-	if (mine->digest && (!is_same(&one->incarnation, &theirs->own) ||
-			     !is_same(&two->incarnation, &mine->own)))
+	if (mine->digest && ((one->known && !is_same(&one->incarnation, &theirs->own)) ||
+			     (two->known && !is_same(&two->incarnation, &mine->own))))
 		broken(rank, "rank %d is another life of it, or it of that", other);
 	if (one->dest_qp_num != two->qp_num || one->rq_psn != two->psn ||
 	    two->dest_qp_num != one->qp_num || two->rq_psn != one->psn)
 		broken(rank, "its queue pair and that of rank %d are not connected", other);
-	if (one->region.rkey != theirs->region.rkey || two->region.rkey != mine->region.rkey ||
-	    one->region.address != theirs->region.address)
+	if ((one->known && (one->region.rkey != theirs->region.rkey ||
+			    one->region.address != theirs->region.address)) ||
+	    (two->known && two->region.rkey != mine->region.rkey))
 		broken(rank, "its region, or that of rank %d, is another one", other);
 }
 
@@ -1261,6 +1263,9 @@ static void mesh_check(struct rank *rank, struct hartebeest_mesh *mesh)
 			continue;
 		if (is_peer(own, i))
 			mesh_link_read(&card->links[i], mesh, i);
+		card->links[i].known = beest_view_knows(mesh->view, (size_t)i);
+		if (!card->links[i].known)
+			continue;
 		card->links[i].incarnation = beest_view_entry(mesh->view, (size_t)i).incarnation;
 		hartebeest_mesh_region(mesh, i, 0, &card->links[i].region);
 	}
@@ -1732,6 +1737,7 @@ static void side_read(const struct rank *rank, const struct side *side)
 
 	hartebeest_qp_get(party[slot_of(rank)].hb, side->qp, &qp);
 	link_read(link, qp);
+	link->known = true;
 	link->region = side->region;
 }
 
