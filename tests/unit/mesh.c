@@ -1880,6 +1880,52 @@ static void one_fails_and_connects_again(void **state)
 	drop();
 }
 
+static int refused_so_far;
+
+static int refuses_once(void *data, int rank, struct ibv_qp *qp)
+{
+	(void)data;
+	(void)rank;
+	(void)qp;
+	return refused_so_far++ ? 0 : -EIO;
+}
+
+static void fails_and_connects(void *data)
+{
+	struct member *member = data;
+
+	run(member);
+	/* A rank that has not read the failure yet takes part in the others' next call. */
+	if (member->ret == 0 && member != &members[0] && !member->attr.refill)
+		return;
+	assert_int_equal(member->ret, -EIO);
+	if (member->attr.refill)
+		member->delay = 5 * BEEST_SECOND;
+	run(member);
+}
+
+/* Each calls again at once, but the one that has failed: its refusal ends one call, not two. */
+static void a_refusal_ends_one_call(void **state)
+{
+	static const int sizes[] = { 2, 4, 40 };
+	size_t k;
+	int i;
+
+	(void)state;
+	for (k = 0; k < BEEST_COUNT(sizes); k++) {
+		make(sizes[k]);
+		refused_so_far = 0;
+		members[1].attr.refill = refuses_once;
+		for (i = 0; i < sizes[k]; i++)
+			crew_start(fails_and_connects, &members[i]);
+		registry_run();
+		for (i = 0; i < sizes[k]; i++)
+			came(i);
+		drop();
+		fake_kv_reset();
+	}
+}
+
 /* The same of a rank of each part, when all had passed: those who wait at a barrier must repair. */
 static void made_anew_while_others_wait(void **state)
 {
@@ -2978,6 +3024,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(made_anew_with_the_same_numbers, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_refill_that_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_fails_and_connects_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_refusal_ends_one_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_while_others_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_can_be_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
