@@ -67,8 +67,11 @@ static int look_start(struct beest_fence_look *look)
 	look->wait.meets = !look->call->pass;
 	look->wait.limit = look->call->limit;
 	look->report_at = beest_clock_deadline(BEEST_SECOND);
-	/* What members ask in vain delays the leader, whom all wait for. */
-	look->wait.readers = leads ? 1 : 2 * (int)look->call->ranks->count;
+	/*
+	 * What members ask in vain delays the leader, whom all wait for: in a call, which takes
+	 * several steps, more than in a pass.
+	 */
+	look->wait.readers = leads ? 1 : (look->call->pass ? 1 : 2) * (int)look->call->ranks->count;
 	ret = beest_registry_key(look->call->registry, BEEST_KIND_LEADER, look->call->name,
 				 look->placed_as);
 	if (ret == 0)
