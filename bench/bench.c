@@ -822,7 +822,7 @@ static void print_missing(const struct bench *bench)
 
 static void start_servers(const struct bench *bench)
 {
-	static const char *const large[] = { "-m", "1024", "-c", "4096", NULL };
+	static const char *const large[] = { "-m", "1024", "-c", "20000", NULL };
 	const struct bench_side *side;
 	int i;
 
