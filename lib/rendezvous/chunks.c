@@ -8,11 +8,11 @@
 #include "lib/rendezvous/chunks.h"
 
 /*
- * A rank looks so often, and so long in one go, for what other processes of its host fetch: longer
- * than a fetch takes, and short beside the pauses between looks at the leader's record.
+ * The first and the last pause, each twice the one before, in which a rank waits for what other
+ * processes of its host fetch.  Then it looks at the leader's record again.
  */
 #define FILE_PAUSE BEEST_MS
-#define FILE_TIME (20 * BEEST_MS)
+#define FILE_PAUSE_MAX (8 * BEEST_MS)
 
 static bool chunk_is_there(struct beest_fence_look *look, const char *key, uint8_t *bytes,
 			   size_t size)
@@ -88,15 +88,14 @@ void beest_chunks_start(struct beest_fence_look *look, size_t first)
 	}
 }
 
-/* True: other processes of this host fetch all that is lacking. */
-static bool chunks_look(struct beest_fence_look *look, size_t first)
+/* SIZE_MAX, or the first chunk of those lacking, if other processes of this host fetch them all. */
+static size_t chunks_look(struct beest_fence_look *look, size_t first)
 {
 	const struct beest_view *view = look->fence->next;
 	const size_t count = view && !view->taken ? beest_view_chunk_count(view) : 0;
 	struct beest_wait *wait = &look->wait;
+	size_t i, k, awaited = SIZE_MAX;
 	enum beest_nodefile found;
-	bool others = false;
-	size_t i, k;
 	char *key;
 
 	wait->count = first;
@@ -106,23 +105,38 @@ static bool chunks_look(struct beest_fence_look *look, size_t first)
 			continue;
 		key = look->keys[wait->count];
 		if (beest_fence_chunk_key(look, view, k, key) < 0)
-			return false;
+			return SIZE_MAX;
 		found = chunk_look(look, key);
-		others |= found == BEEST_NODEFILE_AWAITED;
+		if (found == BEEST_NODEFILE_AWAITED && awaited == SIZE_MAX)
+			awaited = k;
 		if (found != BEEST_NODEFILE_OWN)
 			continue;
 		wait->gets[wait->count].server = wait->gets[0].server;
 		wait->gets[wait->count++].got = false;
 	}
 
-	return others && wait->count == first;
+	return wait->count == first ? awaited : SIZE_MAX;
 }
 
+static bool is_awaited(struct beest_fence_look *look, size_t k)
+{
+	char key[BEEST_KEY_MAX + 1];
+
+	return beest_fence_chunk_key(look, look->fence->next, k, key) == 0 &&
+	       chunk_look(look, key) == BEEST_NODEFILE_AWAITED;
+}
+
+/* Looks for one file after each pause: many processes that look for all would delay its maker. */
 void beest_chunks_want(struct beest_fence_look *look, size_t first)
 {
-	const int64_t end = beest_clock_deadline(FILE_TIME);
+	int64_t pause = FILE_PAUSE;
+	size_t k = chunks_look(look, first);
 
-	while (chunks_look(look, first) && beest_clock_now() < end &&
-	       beest_limit_check(look->call->limit) == 0)
-		beest_clock_sleep(beest_clock_deadline(FILE_PAUSE));
+	while (k != SIZE_MAX && pause <= FILE_PAUSE_MAX &&
+	       beest_limit_check(look->call->limit) == 0) {
+		beest_clock_sleep(beest_clock_deadline(pause));
+		pause *= 2;
+		if (!is_awaited(look, k))
+			k = chunks_look(look, first);
+	}
 }

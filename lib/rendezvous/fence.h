@@ -33,6 +33,7 @@
 /* What the leader knows of a rank, besides its entry. */
 struct beest_fence_rank {
 	bool arrived;			/* it acknowledges what is proposed, or is in this pass */
+	uint64_t found;			/* digest of its record when this leader began; 0: none */
 	/* The process whose refusal was read last, in which of its calls, ... */
 	struct beest_incarnation author;
 	uint32_t call;

@@ -76,6 +76,7 @@ static int look_start(struct beest_fence_look *look)
 				 look->placed_as);
 	if (ret == 0)
 		ret = leads ? beest_leader_start(look) : beest_member_start(look);
+	look->wait.hurry = false;	/* the first look sends what was put */
 
 	return ret;
 }
@@ -119,15 +120,24 @@ static int fence_fail_all(struct beest_fence_look *look, int ret)
 	return beest_fail(-ret, "%s", sentence);
 }
 
+/*
+ * Has the limit ended the wait, also for a record that cannot be read, but not for a server in
+ * trouble or for ranks with other servers (EPROTO)?
+ */
+static bool is_expired(const struct beest_fence_look *look, int ret)
+{
+	return ret < 0 && look->wait.expired && !look->wait.failing && ret != -EPROTO;
+}
+
 static int fence_finish(struct beest_fence_look *look, int ret)
 {
 	struct beest_fence *fence = look->fence;
 
 	if (ret == -ESHUTDOWN || ret == -ECONNABORTED)
 		ret = beest_absent_add(look, ret);
-	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !look->wait.failing && fence->trouble.error)
+	if (is_expired(look, ret) && fence->trouble.error)
 		ret = fence_fail_all(look, beest_fence_fail(look));
-	else if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !look->wait.failing)
+	else if (is_expired(look, ret))
 		ret = beest_absent_fail(look);
 	else if (ret < 0 && !is_own(ret) && (!fence->trouble.error || look->changed) &&
 		 !(ret == -ESTALE && beest_fence_is_mesh(look)))

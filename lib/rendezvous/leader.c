@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/rendezvous/leader.h"
 
 /*
@@ -326,6 +327,29 @@ static bool refusal_counts(struct beest_fence_look *look, struct beest_fence_ran
 	return follows || beest_clock_now() - rank->refused >= beest_fence_patience(look);
 }
 
+static uint64_t member_digest(const struct beest_record *record)
+{
+	const uint64_t digest = beest_hash_fnv(BEEST_HASH_FNV, &record->incarnation,
+					       sizeof(record->incarnation));
+
+	return beest_hash_fnv(digest, record->body, record->size) | 1;
+}
+
+/*
+ * L2: a record that does not follow this leader yet counts if it was written since this leader
+ * began, and can be part of its view.  If its author is dead after all, it never acknowledges.
+ */
+static bool is_recent(const struct beest_fence_look *look, size_t i,
+		      const struct beest_record *record, const struct beest_member_body *body)
+{
+	const struct beest_fence_call *call = look->call;
+
+	return member_digest(record) != look->fence->ranks[i].found &&
+	       beest_fence_compare(look, record->rank, &body->setup) == 0 &&
+	       (!call->members ||
+		beest_process_is_context(&call->members[i], &record->incarnation));
+}
+
 static int call_see(struct beest_fence_look *look, size_t i, const struct beest_record *record,
 		    const struct beest_member_body *body)
 {
@@ -339,8 +363,9 @@ static int call_see(struct beest_fence_look *look, size_t i, const struct beest_
 		return 0;
 	}
 	/* L2: a member that acknowledges what is committed has not left that call yet. */
-	if (body->pass || !beest_process_is_context(&body->follows, self(look)) ||
-	    (body->view && body->view == fence->committed))
+	if (body->pass || (body->view && body->view == fence->committed) ||
+	    (!beest_process_is_context(&body->follows, self(look)) &&
+	     !is_recent(look, i, record, body)))
 		return 0;
 	if (look->call->members &&
 	    !beest_process_is_context(&look->call->members[i], &record->incarnation)) {
@@ -401,6 +426,8 @@ static int member_see(void *data, const struct beest_record *record)
 	    is_decided(look->fence) || beest_record_member_decode(record, &body) < 0 ||
 	    body.setup.what == BEEST_FENCE_NOTHING)
 		return 0;
+	if (!look->fence->owned)
+		look->fence->ranks[position].found = member_digest(record);
 	get = &look->wait.gets[position];
 	get->rank = record->rank;
 	get->author = record->incarnation;

@@ -301,17 +301,31 @@ static bool watches(const struct beest_fence_look *look)
 	       look->call->limit->began;
 }
 
+/* Most leaders count this rank already, so the record is sent with the next look, after a pause. */
+static int follows_put(struct beest_fence_look *look)
+{
+	const bool hurry = look->wait.hurry;
+	int ret = member_put(look, false);
+
+	look->wait.hurry = hurry;
+
+	return ret;
+}
+
 static int call_read(struct beest_fence_look *look)
 {
 	struct beest_fence *fence = look->fence;
+	int ret = 0;
 
 	if (is_over(look) || is_decision_lost(look))
 		return view_end(look);
 	if (!beest_process_is_context(&look->leader, &fence->follows)) {
 		fence->follows = look->leader;
 		view_forget(fence);
-		look->changed = true;
+		ret = follows_put(look);
 	}
+	if (ret < 0)
+		return ret;
 	if (has_failed(look))
 		return failure_judge(look);
 	/* A living leader reads of a disagreement in this rank's record; else it is a leftover. */

@@ -162,9 +162,9 @@ static const struct step {
 	{ "msg_wait", msg_wait, 0, 2, 9 },
 	{ "msg_delete", msg_delete, 0, 2, 8 },	/* may be one for one reader */
 	{ "qp_fetch", qp_fetch, 0, 2, 8 },
-	{ "the first barrier", barrier, 6, 59, 10 },
+	{ "the first barrier", barrier, 6, 51, 10 },
 	{ "a later barrier", barrier, 2, 19, 10 },
-	{ "the first gather", gather, 6, 59, 12 },
+	{ "the first gather", gather, 6, 51, 12 },
 	{ "a later gather", gather, 4, 50, 12 },
 };
 

@@ -15,8 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/reader.h"
 #include "lib/base/clock.h"
 #include "lib/rendezvous/barrier.h"
+#include "lib/rendezvous/fencecall.h"
 #include "lib/rendezvous/message.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
@@ -1035,14 +1037,14 @@ static const struct {
 	  "hb1/job/fence/a/lead; key hb1/job/fence/a/2 cannot be read: a record sealed with "
 	  "another secret", NULL },
 	{ "/a/lead", "another secret of this job", false, 0, -EKEYREJECTED,
-	  "barrier 'a' (key hb1/job/fence/a/lead): a record sealed with another secret", NULL },
+	  "key hb1/job/fence/a/lead cannot be read: a record sealed with another secret", NULL },
 	{ "/a/2", NULL, true, 2, -EPROTONOSUPPORT,
 	  "1 of 3 ranks has not arrived: rank 2 (its record cannot be read); key "
 	  "hb1/job/fence/a/lead; key hb1/job/fence/a/2 cannot be read: a record of version 2; ",
 	  NULL },
 	{ "/a/2", NULL, true, 2, -EPROTONOSUPPORT, UNREADABLE, "rank/2" },
 	{ "/a/lead", NULL, true, 0, -EPROTONOSUPPORT,
-	  "barrier 'a' (key hb1/job/fence/a/lead): a record of version 2; ", NULL },
+	  "key hb1/job/fence/a/lead cannot be read: a record of version 2; ", NULL },
 };
 
 static void put_strange(void *data)
@@ -1209,6 +1211,72 @@ static void one_reader_of_a_host(void **state)
 	registry_stage.secret = NULL;
 	assert_int_equal(rmdir(host.folder), 0);
 	assert_int_equal(rmdir(host.root), 0);
+}
+
+/* A rank of bench/crowd, which reads what others contribute and forgets it, or a usual one. */
+struct reading {
+	int rank;
+	bool forgets;
+	struct beest_fence fence;
+	struct reader reader;
+};
+
+static int forget(void *data, struct beest_view *view)
+{
+	return reader_take(&((struct reading *)data)->reader, view);
+}
+
+static void reading_run(void *data)
+{
+	static const size_t none[1];
+	struct reading *reading = data;
+	struct beest_limit limit;
+	char value[100];
+	struct beest_fence_call call = {
+		.registry = registry_make(reading->rank, 100), .ranks = registry_ranks(100),
+		.rank = reading->rank, .name = "r", .title = "r", .value = value,
+		.size = sizeof(value), .setup = { .what = BEEST_FENCE_GATHER, .form = 1 },
+		.limit = registry_limit(0, &limit), .data = reading,
+		.take = reading->forgets ? forget : NULL,
+		.needs = { reading->forgets ? none : NULL, 0 },
+	};
+
+	memset(value, reading->rank, sizeof(value));
+	reading->reader.call = &call;
+	assert_int_equal(beest_fencecall_run(&reading->fence, &call), 0);
+	reader_end(&reading->reader);
+	beest_fence_end(&reading->fence);
+}
+
+/* bench/crowd asks for what ranks ask for, but with one request more to begin with. */
+static void readers_of_the_bench(void **state)
+{
+	static struct reading readings[100];
+	size_t reads[2];
+	uint64_t keys[2];
+	int forgets, i;
+
+	(void)state;
+	for (forgets = 0; forgets < 2; forgets++) {
+		memset(readings, 0, sizeof(readings));
+		memset(&host, 0, sizeof(host));
+		fake_kv.hook = host_hook;
+		for (i = 0; i < 100; i++) {
+			readings[i].rank = i;
+			readings[i].forgets = forgets;
+			crew_start(reading_run, &readings[i]);
+		}
+		registry_run();
+		reads[forgets] = host.reads;
+		keys[forgets] = fake_kv.keys;
+		registry_end();
+		registry_start();
+		server = fake_kv_server("a:1");
+	}
+	/* And a leader looks after what it has stored. */
+	assert_in_range(reads[0], 99 * 4, 99 * 4 + 8);
+	assert_in_range(reads[1], 99 * 4, 99 * 4 + 8);
+	assert_in_range(keys[1], keys[0] * 9 / 10, keys[0] * 12 / 10);
 }
 
 /* --------------------------------------------------------- what a server refuses --- */
@@ -1419,8 +1487,8 @@ static const struct {
 	int64_t delay;
 	int polls;			/* a rank that does; -1: none */
 	/*
-	 * What ended the wait of the others is about the first of them: the rest cannot know
-	 * whether it is of their run, and tell it when their limit ends.
+	 * What ended the wait of the others is about one of them: the rest cannot know whether it
+	 * is of their run, and tell it when their limit ends.
 	 */
 } again[] = {
 	{ 3, 2, 1, "a", "a", 0, -1 },
@@ -1445,10 +1513,11 @@ static bool is_new(size_t row, int rank)
 static void started_again(void **state)
 {
 	size_t row;
-	int i;
+	int i, blamed;
 
 	(void)state;
 	for (row = 0; row < BEEST_COUNT(again); row++) {
+		blamed = 0;
 		ranks_make(again[row].size, again[row].before);
 		registry_run();
 		all_have(again[row].size, (int)strlen(again[row].before));
@@ -1463,14 +1532,16 @@ static void started_again(void **state)
 		}
 		registry_run();
 		for (i = 0; i < again[row].size; i++) {
-			rank_has(&ranks[i], i > again[row].first && is_new(row, i) ? -ETIMEDOUT :
-				 -ESTALE, "started again after the run began");
+			blamed += is_new(row, i) && ranks[i].ret == -ESTALE;
+			rank_has(&ranks[i], is_new(row, i) && ranks[i].ret == -ETIMEDOUT ?
+				 -ETIMEDOUT : -ESTALE, "started again after the run began");
 			if (ranks[i].ret != -ESTALE)
 				continue;
 			rank_has(&ranks[i], -ESTALE, ": barriers need all ranks to open new "
 				 "contexts");
 			assert_in_range(ranks[i].ended - ranks[again[row].first].came, 0, HEARD);
 		}
+		assert_int_equal(blamed, 1);
 		clear();
 	}
 }
@@ -2043,6 +2114,7 @@ int main(void)
 		BARRIER_TEST(records_that_are_damaged),
 		BARRIER_TEST(sealed),
 		BARRIER_TEST(one_reader_of_a_host),
+		BARRIER_TEST(readers_of_the_bench),
 		BARRIER_TEST(records_that_cannot_be_read),
 		BARRIER_TEST(what_a_server_refuses),
 		BARRIER_TEST(a_server_without_memory),
