@@ -21,7 +21,7 @@
  */
 #define VIEW_BYTES 147
 #define CHUNK_RANKS 32
-#define RANK_BYTES 6000
+#define RANK_BYTES 12000
 #define PAIR_BYTES 800
 #define RANK_TIME (80 * BEEST_US)
 #define PAIR_TIME (3 * BEEST_US)

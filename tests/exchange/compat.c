@@ -185,11 +185,14 @@ static char *ended(struct child *child)
 	return err;
 }
 
+/* But for the warning that the server is slow, as it is on a busy machine. */
 static void ended_silently(struct child *child)
 {
-	char *err = ended(child);
+	char *err = ended(child), *rest = err, *line;
 
-	assert_string_equal(err, "");
+	while ((line = strsep(&rest, "\n")))
+		if (!strstr(line, "it or the network is overloaded"))
+			assert_string_equal(line, "");
 	free(err);
 }
 

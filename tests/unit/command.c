@@ -367,9 +367,9 @@ static void a_forecast(void **state)
 	SAYS("forecast: 1024 ranks, 128 a node, 6 peers each\n");
 	SAYS("  WARN  mesh          a node needs 130944 queue pairs, but fake0 allows 1024\n"
 	     "        -> let each rank name its peers (attr->peers), or use IBV_QPT_UD\n");
-	SAYS("  OK    mesh, peers   6 queue pairs a rank, 7.35 MB by way of the server: some ");
+	SAYS("  OK    mesh, peers   6 queue pairs a rank, 13.5 MB by way of the server: some ");
 	SAYS("  OK    pairs         6 queue pairs a rank, 4.92 MB by way of the server: some ");
-	SAYS("  OK    mesh, UD      1 queue pair a rank, 7.35 MB by way of the server: some ");
+	SAYS("  OK    mesh, UD      1 queue pair a rank, 13.5 MB by way of the server: some ");
 
 	RUN("doctor", "--ranks", "1000000", "--per-node", "2000", "--peers", "26");
 	SAYS("  WARN  mesh          a node needs 1999998000 queue pairs, but fake0 allows 1024\n");
