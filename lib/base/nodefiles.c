@@ -238,6 +238,11 @@ enum beest_nodefile beest_nodefiles_look(struct beest_nodefiles *files, const ch
 	return file_read(files, text, bytes, size);
 }
 
+bool beest_nodefiles_made(const struct beest_nodefiles *files, const char *key)
+{
+	return file_is_own(files, beest_hash_text(key));
+}
+
 void beest_nodefiles_store(struct beest_nodefiles *files, const char *key, const uint8_t *bytes,
 			   size_t size)
 {

@@ -10,6 +10,7 @@
 #ifndef BEEST_NODEFILES_H
 #define BEEST_NODEFILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,9 @@ enum beest_nodefile {
 /* If it is there, @bytes receives the contents for free(3). */
 enum beest_nodefile beest_nodefiles_look(struct beest_nodefiles *files, const char *key,
 					 uint8_t **bytes, size_t *size);
+
+/* Has this process made the file? */
+bool beest_nodefiles_made(const struct beest_nodefiles *files, const char *key);
 
 /* Stores what the caller has fetched, if it has made the file. */
 void beest_nodefiles_store(struct beest_nodefiles *files, const char *key, const uint8_t *bytes,

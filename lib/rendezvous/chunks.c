@@ -2,6 +2,7 @@
 /* chunks.c - see chunks.h */
 #include "config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
@@ -22,7 +23,7 @@ static bool chunk_is_there(struct beest_fence_look *look, const char *key, uint8
 	return beest_record_decode(look->call->registry->seal, bytes, size, BEEST_KIND_CHUNK, key,
 				   &record) == 0 &&
 	       beest_view_read(look->fence->next, look->call->ranks, record.body,
-			       record.size) == 0;
+			       record.size) >= 0;
 }
 
 /* What is there and wrong is fetched. */
@@ -49,7 +50,7 @@ static void chunk_store(struct beest_fence_look *look, const char *key,
 		.rank = look->call->rank, .body = seen->body, .size = seen->size,
 	};
 	const size_t room = beest_record_overhead(registry->seal) + seen->size;
-	uint8_t *bytes = malloc(room);
+	uint8_t *bytes = beest_nodefiles_made(&look->files, key) ? malloc(room) : NULL;
 	int size = bytes ? beest_record_encode(registry->seal, &record, key, bytes, room) : -1;
 
 	if (size > 0)
@@ -61,14 +62,13 @@ static int chunk_see(void *data, const struct beest_record *record)
 {
 	struct beest_fence_look *look = data;
 	char key[BEEST_KEY_MAX + 1];
-	size_t k;
+	int k = look->fence->next ? beest_view_read(look->fence->next, look->call->ranks,
+						    record->body, record->size) : -ENOENT;
 
-	if (!look->fence->next ||
-	    beest_view_read(look->fence->next, look->call->ranks, record->body, record->size) < 0)
+	if (k < 0)
 		return 0;
 	look->wait.hurry = true;	/* for those that remain */
-	k = beest_view_find(look->fence->next, record->body, record->size);
-	if (beest_fence_chunk_key(look, look->fence->next, k, key) == 0)
+	if (beest_fence_chunk_key(look, look->fence->next, (size_t)k, key) == 0)
 		chunk_store(look, key, record);
 
 	return 1;
@@ -126,13 +126,16 @@ static bool is_awaited(struct beest_fence_look *look, size_t k)
 	       chunk_look(look, key) == BEEST_NODEFILE_AWAITED;
 }
 
-/* Looks for one file after each pause: many processes that look for all would delay its maker. */
+/*
+ * Looks for one file after each pause: many processes that look for all would delay its maker.  A
+ * call of one look does not wait; the next one finds the file.
+ */
 void beest_chunks_want(struct beest_fence_look *look, size_t first)
 {
 	int64_t pause = FILE_PAUSE;
 	size_t k = chunks_look(look, first);
 
-	while (k != SIZE_MAX && pause <= FILE_PAUSE_MAX &&
+	while (k != SIZE_MAX && pause <= FILE_PAUSE_MAX && !look->call->limit->once &&
 	       beest_limit_check(look->call->limit) == 0) {
 		beest_clock_sleep(beest_clock_deadline(pause));
 		pause *= 2;

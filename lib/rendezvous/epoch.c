@@ -24,11 +24,11 @@ enum beest_epoch_verdict beest_epoch_judge(struct beest_epoch *epoch,
 	}
 	if (known && number <= epoch->learned)
 		return BEEST_EPOCH_OUTDATED;
-	back = epoch->changed && memcmp(epoch->former, value->bytes, BEEST_EPOCH_SIZE) == 0;
+	back = epoch->changed && memcmp(epoch->previous, value->bytes, BEEST_EPOCH_SIZE) == 0;
 	if (back && epoch->returned)
 		return BEEST_EPOCH_AGAIN;
 
-	memcpy(epoch->former, epoch->bytes, BEEST_EPOCH_SIZE);
+	memcpy(epoch->previous, epoch->bytes, BEEST_EPOCH_SIZE);
 	memcpy(epoch->bytes, value->bytes, BEEST_EPOCH_SIZE);
 	epoch->known = true;
 	epoch->changed = known;

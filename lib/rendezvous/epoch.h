@@ -22,7 +22,7 @@ struct beest_epoch {
 	bool known;
 	uint8_t bytes[BEEST_EPOCH_SIZE];
 	bool changed;			/* it was learned in place of another one, ... */
-	uint8_t former[BEEST_EPOCH_SIZE];	/* ... which no server should have any more */
+	uint8_t previous[BEEST_EPOCH_SIZE];	/* ... which no server should have any more */
 	/*
 	 * It was known earlier.  If the server evicted both, a process that had not looked in
 	 * between has added the one that it knew, since its records were still there.

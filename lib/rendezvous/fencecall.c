@@ -54,7 +54,7 @@ static int fence_each(void *data)
 static int look_start(struct beest_fence_look *look)
 {
 	const bool leads = beest_fence_is_leader(look);
-	const size_t most = leads ? look->call->ranks->count : BEEST_MEMBER_GETS;
+	const size_t most = leads ? look->call->ranks->count : beest_member_gets(look->call);
 	int ret;
 
 	look->wait.gets = calloc(most, sizeof(*look->wait.gets));
@@ -180,7 +180,8 @@ struct fetch {
 static int fetch_see(void *data, const struct beest_record *record)
 {
 	const struct fetch *fetch = data;
-	int ret = beest_view_read(fetch->view, fetch->call->ranks, record->body, record->size);
+	const int ret = beest_view_read(fetch->view, fetch->call->ranks, record->body,
+					record->size);
 
 	return ret < 0 ? ret : 1;
 }

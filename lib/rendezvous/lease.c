@@ -304,13 +304,13 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 					      struct beest_lease_copy *copy)
 {
 	struct lease *lease = lease_find(leases, wanted->key);
-	struct beest_lease_copy *former = lease ? lease->copy : NULL;
+	struct beest_lease_copy *previous = lease ? lease->copy : NULL;
 
 	if (!lease)
 		lease = lease_add(leases, wanted->server, copy, DIRTY);
 	if (!lease)
 		return copy;
-	lease->repeated = wanted->add_only && former && former->add_only &&
+	lease->repeated = wanted->add_only && previous && previous->add_only &&
 			  lease->digest == wanted->digest;
 	lease->copy = copy;
 	lease_set_serial(leases, lease, wanted->serial);
@@ -320,7 +320,7 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	lease->checked = lease->gone = false;
 	lease_set_state(leases, lease, DIRTY);
 
-	return former;
+	return previous;
 }
 
 int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted)

@@ -67,20 +67,20 @@ bool beest_list_is_saying(const struct beest_list *list)
 int beest_list_say(struct beest_list *list, const void *body, size_t size)
 {
 	uint8_t entry[BEEST_ENTRY_MAX], *said;
-	size_t former = beest_list_is_saying(list) ? list->said_size : 0;
+	size_t previous = beest_list_is_saying(list) ? list->said_size : 0;
 	int ret = beest_registry_announce(list->registry);
 
 	if (ret == 0)
 		ret = beest_list_encode(list, body, size, entry);
 	if (ret < 0)
 		return ret;
-	said = realloc(list->said, former + (size_t)ret);
+	said = realloc(list->said, previous + (size_t)ret);
 	if (!said)
 		return beest_fail(ENOMEM, "no memory for an entry of %d bytes", ret);
 
-	memcpy(said + former, entry, (size_t)ret);
+	memcpy(said + previous, entry, (size_t)ret);
 	list->said = said;
-	list->said_size = former + (size_t)ret;
+	list->said_size = previous + (size_t)ret;
 	list->extras[0].done = list->extras[1].done = false;
 	list->extras[1].write.value = said;
 	list->extras[1].write.size = list->said_size;

@@ -617,15 +617,15 @@ static int server_takes_less(struct beest_registry *registry, size_t server,
 static int server_lost_some(struct beest_registry *registry, size_t server)
 {
 	struct beest_registry_server *own = &registry->servers[server];
-	int64_t former, now = beest_clock_now();
+	int64_t previous, now = beest_clock_now();
 	struct beest_kv_stats stats;
 	unsigned int strikes;
 	bool due;
 	int ret;
 
 	pthread_mutex_lock(&registry->lock);
-	former = own->probed;
-	due = !former || now - former >= PROBE_PAUSE;
+	previous = own->probed;
+	due = !previous || now - previous >= PROBE_PAUSE;
 	if (due)
 		own->probed = now;
 	pthread_mutex_unlock(&registry->lock);
@@ -640,7 +640,7 @@ static int server_lost_some(struct beest_registry *registry, size_t server)
 	if (stats.evictions <= own->evictions && !stats.out_of_memory_is_an_error)
 		own->strikes = 0;
 	else
-		own->strikes = now - former > STRIKE_TIME ? 1 : own->strikes + 1;
+		own->strikes = now - previous > STRIKE_TIME ? 1 : own->strikes + 1;
 	own->evictions = stats.evictions;
 	strikes = own->strikes;
 	pthread_mutex_unlock(&registry->lock);
@@ -751,15 +751,15 @@ static void part_log(struct beest_registry *registry, const struct part *part)
 	};
 	const struct beest_kv_request *request = part->request;
 	const struct beest_kv_write *write = request->writes;
-	int former;
+	int previous;
 	size_t i;
 
 	if (registry->log->level < BEEST_LOG_DEBUG)
 		return;
 	pthread_mutex_lock(&registry->lock);
-	former = registry->servers[request->server].failure;
+	previous = registry->servers[request->server].failure;
 	pthread_mutex_unlock(&registry->lock);
-	if (request->ret < 0 && request->ret == former)
+	if (request->ret < 0 && request->ret == previous)
 		return;
 
 	for (i = 0; i < request->write_count; i++, write++)
@@ -850,12 +850,12 @@ static int part_ask_less(struct round *round, const struct part *part)
 	const struct beest_kv_request *request = part->request;
 	const int64_t soon = beest_look_brief(registry, request->server);
 	size_t i, bytes = 0;
-	char former[BEEST_KV_WHY];
+	char previous[BEEST_KV_WHY];
 
-	memcpy(former, request->why, sizeof(former));
+	memcpy(previous, request->why, sizeof(previous));
 	if (beest_kv_probe(registry->kv, request->server,
 			   BEEST_MIN(round->look->deadline, soon), NULL) < 0)
-		return beest_fail(EHOSTDOWN, "%s", former);
+		return beest_fail(EHOSTDOWN, "%s", previous);
 	for (i = 0; i < request->write_count; i++)
 		bytes += request->writes[i].size;
 

@@ -450,6 +450,12 @@ static int lead_see(void *data, const struct beest_record *record)
 	return 0;
 }
 
+/* A pass reads no view, and no view has many more chunks than ranks. */
+size_t beest_member_gets(const struct beest_fence_call *call)
+{
+	return GET_CHUNKS + (call->pass ? 0 : BEEST_MIN(BEEST_CHUNKS_MOST, call->ranks->count));
+}
+
 int beest_member_start(struct beest_fence_look *look)
 {
 	struct beest_wait *wait = &look->wait;

@@ -10,8 +10,8 @@
 
 #include "lib/rendezvous/chunks.h"
 
-/* Gets of a member: leader, itself, and as many chunks as the wait has room for. */
-#define BEEST_MEMBER_GETS (2 + BEEST_CHUNKS_MOST)
+/* How many gets it needs at most: leader, itself, and chunks. */
+size_t beest_member_gets(const struct beest_fence_call *call);
 
 int beest_member_start(struct beest_fence_look *look);
 

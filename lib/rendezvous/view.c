@@ -411,7 +411,8 @@ int beest_view_begin_again(const struct beest_view *known, size_t position,
 	return ret;
 }
 
-size_t beest_view_find(const struct beest_view *view, const uint8_t *bytes, size_t size)
+/* beest_view_chunk_count(): no chunk has these bytes. */
+static size_t chunk_find(const struct beest_view *view, const uint8_t *bytes, size_t size)
 {
 	const uint64_t digest = chunk_digest(bytes, size);
 	const size_t count = beest_view_chunk_count(view);
@@ -426,13 +427,15 @@ size_t beest_view_find(const struct beest_view *view, const uint8_t *bytes, size
 int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, const uint8_t *bytes,
 		    size_t size)
 {
-	const size_t k = beest_view_find(view, bytes, size);
+	const size_t k = chunk_find(view, bytes, size);
+	int ret;
 
 	if (k == beest_view_chunk_count(view))
 		return beest_fail(EBADMSG, "no chunk of this view has the digest of these bytes");
+	ret = k == part_count(view) ? digests_read(view, bytes, size) :
+	      entries_read(view, ranks, k, bytes, size);
 
-	return k == part_count(view) ? digests_read(view, bytes, size) :
-	       entries_read(view, ranks, k, bytes, size);
+	return ret < 0 ? ret : (int)k;
 }
 
 bool beest_view_lacks(const struct beest_view *view, size_t k)

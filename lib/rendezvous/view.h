@@ -102,10 +102,7 @@ int beest_view_need(struct beest_view *view, const struct beest_positions *needs
 int beest_view_begin_again(const struct beest_view *known, size_t position,
 			   struct beest_view **view);
 
-/* Which chunk has these bytes?  beest_view_chunk_count(): none. */
-size_t beest_view_find(const struct beest_view *view, const uint8_t *bytes, size_t size);
-
-/* Reads a chunk.  -ENOMEM; -EBADMSG: it is none of this view, or damaged. */
+/* Reads a chunk, and returns which it is.  -ENOMEM; -EBADMSG: it is none of this view. */
 int beest_view_read(struct beest_view *view, const struct beest_ids *ranks, const uint8_t *bytes,
 		    size_t size);
 

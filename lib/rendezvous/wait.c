@@ -355,12 +355,12 @@ static void get_note(struct beest_wait_get *get, int seen, const char *trouble)
 /* The news may be about an author that was not known when it was judged. */
 static int get_see(struct waiting *w, struct beest_wait_get *get)
 {
-	const struct beest_incarnation former = get->author;
+	const struct beest_incarnation previous = get->author;
 	bool had_author = get->has_author;
 	int ret = get->see(get->data, &get->record);
 
 	if (get->has_author &&
-	    (!had_author || memcmp(&former, &get->author, sizeof(former)) != 0))
+	    (!had_author || memcmp(&previous, &get->author, sizeof(previous)) != 0))
 		w->has_news = false;
 
 	return ret;

@@ -81,7 +81,7 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 
 	beest_source_ip(&choice.gid, port->policy, &choice.ip);
 	if (port->reason[0] && !beest_source_same(&port->choice.gid, &choice.gid))
-		port->former = port->choice.gid;
+		port->previous = port->choice.gid;
 	if (strcmp(port->reason, reason) != 0)
 		strcpy(news, strcpy(port->reason, reason));
 	port->choice = choice;
@@ -166,17 +166,17 @@ static bool gid_suits(unsigned int roce, const struct beest_ipaddr *gid,
 int beest_port_check_former(struct beest_port *port, const struct beest_endpoint *own,
 			    const struct beest_endpoint *remote)
 {
-	struct beest_gid_entry former;
+	struct beest_gid_entry previous;
 	int ret = 0;
 
 	if (!own->roce || !remote->roce || gid_suits(own->roce, &own->gid, remote))
 		return 0;
 
 	pthread_mutex_lock(&port->lock);
-	former = port->former;
+	previous = port->previous;
 	pthread_mutex_unlock(&port->lock);
-	if (gid_suits(former.roce, &former.gid, remote))
-		ret = beest_source_relocate(port->device, false, &former);
+	if (gid_suits(previous.roce, &previous.gid, remote))
+		ret = beest_source_relocate(port->device, false, &previous);
 	return BEEST_MIN(ret, 0);
 }
 

@@ -41,7 +41,7 @@ struct beest_port {
 	struct beest_port_choice choice;
 	struct beest_port_pkey pkeys[BEEST_TRANSPORTS];	/* each transport may want another one */
 	uint64_t changes;		/* beest_events_changes() before the choice */
-	struct beest_gid_entry former;	/* the GID of the choice before; zero: none */
+	struct beest_gid_entry previous;	/* the GID of the choice before; zero: none */
 	char reason[BEEST_REASON_SIZE];	/* as last logged */
 };
 

@@ -470,7 +470,7 @@ static bool qp_is_readable(const struct beest_qp *qp, enum ibv_qp_state state)
 
 int beest_qp_init(struct beest_qp *qp, struct beest_port *port)
 {
-	struct beest_port *former = qp->port;
+	struct beest_port *previous = qp->port;
 	enum ibv_qp_state state;
 	int ret;
 
@@ -492,13 +492,13 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port)
 	if (ret == 0 && state == IBV_QPS_RESET)
 		ret = beest_qp_init_again(qp);
 	if (ret < 0)
-		qp->port = former;
+		qp->port = previous;
 	return ret;
 }
 
 int beest_qp_serve(struct beest_qp *qp)
 {
-	static const struct beest_connection nobody;
+	static const struct beest_connection no_peer;
 	enum ibv_qp_state state;
 	int ret;
 
@@ -510,8 +510,8 @@ int beest_qp_serve(struct beest_qp *qp)
 	if (ret < 0 || state != IBV_QPS_INIT)
 		return ret;
 
-	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, &nobody);
-	return ret < 0 ? ret : beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, &nobody);
+	ret = beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, &no_peer);
+	return ret < 0 ? ret : beest_transition_take(BEEST_TO_RTS, qp->qp, &qp->local, &no_peer);
 }
 
 int beest_qp_reset(struct beest_qp *qp)

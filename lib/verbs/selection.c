@@ -368,13 +368,13 @@ static bool walk_try_equals(struct walk *walk, const struct distant *equals, int
 			    const char *wish)
 {
 	int i, first = walk->local_rank < 0 ? 0 : walk->local_rank % count;
-	const struct ibv_context *former = walk->best->verbs;
+	const struct ibv_context *previous = walk->best->verbs;
 	struct beest_text choice;
 	bool is_enough = false;
 
 	for (i = 0; i < count && !is_enough; i++)
 		is_enough = device_try(walk, equals[(first + i) % count].from, NULL);
-	if (walk->best->verbs == former)
+	if (walk->best->verbs == previous)
 		return false;
 
 	beest_text_start(&choice, walk->choice, sizeof(walk->choice));

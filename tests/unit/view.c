@@ -106,7 +106,9 @@ static int chunk_read(struct beest_view *read, const struct beest_view *view, si
 		change(bytes, &size);
 	ret = beest_view_read(read, &ranks, bytes, size);
 	free(bytes);
-	return ret;
+	if (ret >= 0)
+		assert_int_equal(ret, k);
+	return ret < 0 ? ret : 0;
 }
 
 static void entries_are_same(const struct beest_view *made, const struct beest_view *read,
