@@ -217,7 +217,8 @@ static const struct bench_goal goals[] = {
 
 int main(int argc, char **argv)
 {
-	static const int sizes[] = { 256, 1024, 4096, 16384, 0 };
+	/* 4096 took more than 200 s, of which more than half were those of the ranks. */
+	static const int sizes[] = { 256, 1024, 0 };
 	static const struct bench bench = {
 		.name = "crowd", .title = "Requests of thousands of ranks to one server",
 		.sizes = sizes, .sides = sides, .goals = goals, .ranks = 1,
