@@ -824,7 +824,7 @@ static void start_servers(const struct bench *bench)
 {
 	/* memcached raises its own limit to what it is given, or ends. */
 	struct rlimit files = { .rlim_cur = 0 };
-	const bool many = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 40000;
+	const bool many = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur >= 20000;
 	const char *const large[] = { "-m", "1024", "-c", many ? "20000" : "4096", NULL };
 	const struct bench_side *side;
 	int i;

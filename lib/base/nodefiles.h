@@ -19,12 +19,14 @@
 /* Where the folder is; NULL: there is none.  Only tests and benches set this, for their thread. */
 extern __thread const char *beest_nodefiles_root;
 
-/* One for each series of files; zero at first, but for the first two. */
+/*
+ * One for each series of files; zero at first, but for the first two.  It holds no descriptor, as a
+ * call may last for minutes.
+ */
 struct beest_nodefiles {
 	const struct beest_incarnation *author;
 	int *swept;			/* of the author: 1: what others had left was removed; -1:
 					   too much is left; 0 at first; atomic */
-	int folder;			/* 0: not opened yet; -1: there is none */
 	uint64_t began;			/* see beest_process_ticks() */
 	uint64_t *names;		/* of the files that it has made */
 	size_t count;

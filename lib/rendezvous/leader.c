@@ -343,7 +343,6 @@ static bool is_recent(const struct beest_fence_look *look, size_t i,
 		      const struct beest_record *record, const struct beest_member_body *body)
 {
 	const struct beest_fence_call *call = look->call;
-
 	return member_digest(record) != look->fence->ranks[i].found &&
 	       beest_fence_compare(look, record->rank, &body->setup) == 0 &&
 	       (!call->members ||
@@ -474,21 +473,16 @@ static int missing_look(struct beest_fence_look *look)
 /* ------------------------------------------------------------------------ one look --- */
 
 /* L1: what the leader before it has committed stays so; what it has proposed is over. */
-static int lead_take(struct beest_fence_look *look)
+static void lead_take(struct beest_fence_look *look)
 {
 	struct beest_fence *fence = look->fence;
 
-	if (fence->owned)
-		return beest_fail(EADDRINUSE, "rank %d has another process, too: it leads '%s' "
-				  "now", look->call->rank, look->call->title);
 	fence->added = look->lead.added;
 	fence->committed = look->lead.committed;
 	fence->passes = look->lead.passes;
 	if (look->lead.failure.error)
 		fence->past_leader = look->leader;
 	look->changed = true;
-
-	return 0;
 }
 
 static int leader_decide(struct beest_fence_look *look)
@@ -532,8 +526,10 @@ static int leader_look(struct beest_fence_look *look)
 		look->changed = true;
 		return 0;
 	}
-	if (!beest_process_is_context(&look->leader, self(look)))
-		return lead_take(look);
+	if (!beest_process_is_context(&look->leader, self(look))) {
+		lead_take(look);
+		return 0;
+	}
 	fence->owned = true;
 	if (!look->ours) {
 		look->changed = true;

@@ -39,9 +39,11 @@
 /*
  * A wait in which nothing arrives asks after COMPARE_FIRST, and then each time after twice as long,
  * whether several servers answer as one: its records may be on another.  Once more when it ends in
- * vain.
+ * vain.  Each time that takes connections of its own, so of the ranks that wait at the same time so
+ * many ask after the first pause, and twice as many after each other one.
  */
 #define COMPARE_FIRST BEEST_SECOND
+#define COMPARE_RANKS 256
 
 /* Records that arrived and are read again in each look, at most. */
 #define RECHECK_MAX 8
@@ -696,19 +698,47 @@ static int wanted_fail(const struct waiting *w, int ret)
 	return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
 }
 
+static void compare_later(struct waiting *w)
+{
+	w->compare_at = beest_clock_deadline(w->compare_pause);
+	w->compare_pause *= 2;
+}
+
 /* -EPROTO: the first missing record may be on another server of the same name. */
 static int servers_compare(struct waiting *w)
 {
 	size_t i = 0;
 
-	w->compare_at = beest_clock_deadline(w->compare_pause);
-	w->compare_pause *= 2;
+	compare_later(w);
 	while (i < w->wait->count && w->wait->gets[i].got)
 		i++;
 	if (i == w->wait->count || w->limit->once)
 		return 0;
 
 	return beest_look_compare(w->registry, w->wait->gets[i].server, w->until);
+}
+
+/* Part of an incarnation is random. */
+static bool is_chosen(const struct waiting *w)
+{
+	const uint64_t share = COMPARE_RANKS * (uint64_t)(w->compare_pause / COMPARE_FIRST);
+	const uint8_t *random = beest_registry_incarnation(w->registry)->bytes + BEEST_PROCESS_SIZE;
+	uint32_t turn;
+
+	memcpy(&turn, random, sizeof(turn));
+
+	return turn * (uint64_t)w->registry->size >> 32 < share;
+}
+
+static int servers_compare_when_due(struct waiting *w)
+{
+	if (beest_clock_now() < w->compare_at)
+		return 0;
+	if (is_chosen(w))
+		return servers_compare(w);
+	compare_later(w);
+
+	return 0;
 }
 
 /* ------------------------------------------------------------ is this rank alone? --- */
@@ -789,8 +819,8 @@ static int wait_judge(struct waiting *w)
 		return wanted_fail(w, ret);
 	if (w->registry->interrupt)
 		ret = w->registry->interrupt(w->registry->data);
-	if (ret == 0 && beest_clock_now() >= w->compare_at) {
-		ret = servers_compare(w);
+	if (ret == 0) {
+		ret = servers_compare_when_due(w);
 		ret = ret < 0 ? wanted_fail(w, ret) : 0;
 	}
 

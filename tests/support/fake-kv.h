@@ -91,6 +91,7 @@ struct fake_kv {
 	uint64_t keys;		/* named in commands, written or read */
 	uint64_t probes;
 	int64_t probed_until;	/* the deadline of the last probe */
+	uint64_t compares;
 	uint64_t fresh;		/* new connections */
 	int fired;		/* failures that have happened */
 	size_t open;		/* handles */

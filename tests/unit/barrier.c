@@ -395,6 +395,36 @@ static void costs(void **state)
 	}
 }
 
+/* All wait for the last rank: how often they ask whether several servers answer as one. */
+static const struct {
+	int size;
+	int64_t gap;
+	uint64_t least, most;
+} comparing[] = {
+	{ 16, 1500 * BEEST_MS, 15, 15 },
+	{ 16, 2500 * BEEST_MS, 30, 30 },
+	{ 1024, 1500 * BEEST_MS, 190, 330 },
+	{ 1024, 2500 * BEEST_MS, 670, 870 },
+};
+
+static void how_many_compare_servers(void **state)
+{
+	size_t row;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(comparing); row++) {
+		ranks_make(comparing[row].size, "a");
+		ranks[comparing[row].size - 1].delay = comparing[row].gap;
+		fake_kv.compares = 0;
+		registry_run();
+		all_have(comparing[row].size, 1);
+		if (fake_kv.compares < comparing[row].least ||
+		    fake_kv.compares > comparing[row].most)
+			fail_msg("row %zu: %d", row, (int)fake_kv.compares);
+		clear();
+	}
+}
+
 /* -------------------------------------------------------------------- former runs --- */
 
 static void nobody_passes_before_the_last_one(int size, const char *names)
@@ -439,6 +469,36 @@ static void leftovers_of_an_incomplete_run(void **state)
 		nobody_passes_before_the_last_one(4, "ab");
 		ranks_free(true);
 	}
+}
+
+static size_t items_before_members;
+
+static void items_look(void *data)
+{
+	(void)data;
+	crew_pass(1500 * BEEST_MS);
+	items_before_members = items_with("");
+}
+
+/* What the members of a run have left is part of no view of the next one, which has no chunks yet. */
+static void leftovers_are_not_proposed(void **state)
+{
+	int i;
+
+	(void)state;
+	registry_stage.timeout = 2 * BEEST_SECOND;
+	for (i = 1; i < 40; i++)
+		crew_start(rank_run, rank_make(i, i, 40, "a"));
+	registry_run();
+	ranks_free(false);
+	registry_stage.timeout = LONG;
+	ranks_make(40, "a");
+	for (i = 1; i < 40; i++)
+		ranks[i].delay = 2 * BEEST_SECOND;
+	crew_start(items_look, NULL);
+	registry_run();
+	all_have(40, 1);
+	assert_int_equal(items_before_members, 40);
 }
 
 /*
@@ -2051,6 +2111,29 @@ static void two_runs_under_one_id(void **state)
 	}
 }
 
+/* Both processes of rank 0 hear of each other.  Then rank 1 misses rank 0. */
+static void two_processes_of_rank_0(void **state)
+{
+	static const int64_t delays[] = { BEEST_MS, 100 * BEEST_MS, 2 * BEEST_SECOND };
+	size_t row;
+	int i;
+
+	(void)state;
+	for (row = 0; row < BEEST_COUNT(delays); row++) {
+		for (i = 0; i < 3; i++) {
+			crew_start(rank_run, rank_make(i, i == 2 ? 0 : i, 3, "a"));
+			ranks[i].delay = i == 2 ? delays[row] : 0;
+		}
+		registry_run();
+		for (i = 0; i < 3; i += 2) {
+			rank_has(&ranks[i], -EADDRINUSE, "rank 0 runs twice: as pid ");
+			assert_true(ranks[i].ended <= ranks[2].came + HEARD);
+		}
+		rank_has(&ranks[1], -ETIMEDOUT, "rank 0 (last seen as rank 0 on ");
+		clear();
+	}
+}
+
 /* Two threads of each rank: one context, two barriers. */
 static struct rank twin[2][2];
 
@@ -2100,8 +2183,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BARRIER_TEST(costs),
+		BARRIER_TEST(how_many_compare_servers),
 		BARRIER_TEST(leftovers_of_a_complete_run),
 		BARRIER_TEST(leftovers_of_an_incomplete_run),
+		BARRIER_TEST(leftovers_are_not_proposed),
 		BARRIER_TEST(contexts_that_begin_again),
 		BARRIER_TEST(nothing_grows),
 		BARRIER_TEST(those_missing_are_named),
@@ -2135,6 +2220,7 @@ int main(void)
 		BARRIER_TEST(a_replacement_that_differs),
 		BARRIER_TEST(other_numbers_of_ranks),
 		BARRIER_TEST(two_runs_under_one_id),
+		BARRIER_TEST(two_processes_of_rank_0),
 		BARRIER_TEST(two_threads),
 	};
 
