@@ -471,6 +471,41 @@ static void leftovers_of_an_incomplete_run(void **state)
 	}
 }
 
+/* An early record of rank 2 replaces a later one, as a write that was held up on the network would. */
+static void held_up_record(void *data)
+{
+	struct rank *rank = data;
+	const char *key = "hb1/job/fence/a/2", *names;
+	const void *value;
+	uint8_t early[1024];
+	size_t size;
+
+	for (names = "aaa"; *names; names++)
+		rank_pass(rank, *names);
+	value = fake_kv_get(server, key, &size);
+	assert_true(value && size <= sizeof(early));
+	memcpy(early, value, size);
+	rank_pass(rank, 'A');
+	crew_pass(200 * BEEST_MS);
+	fake_kv_put(server, key, early, size, 0);
+	crew_pass(2 * BEEST_SECOND);
+	rank_pass(rank, 'a');
+}
+
+/* It has arrived in a pass of the view before, which is no pass of this one. */
+static void a_pass_of_an_earlier_view(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		crew_start(i == 2 ? held_up_record : rank_run, rank_make(i, i, 3, "aaaAa"));
+	registry_run();
+	all_have(3, 5);
+	for (i = 0; i < 3; i++)
+		assert_true(ranks[i].ended >= ranks[2].came);
+}
+
 static size_t items_before_members;
 
 static void items_look(void *data)
@@ -2186,6 +2221,7 @@ int main(void)
 		BARRIER_TEST(how_many_compare_servers),
 		BARRIER_TEST(leftovers_of_a_complete_run),
 		BARRIER_TEST(leftovers_of_an_incomplete_run),
+		BARRIER_TEST(a_pass_of_an_earlier_view),
 		BARRIER_TEST(leftovers_are_not_proposed),
 		BARRIER_TEST(contexts_that_begin_again),
 		BARRIER_TEST(nothing_grows),
