@@ -88,15 +88,16 @@ void registry_run(void)
 
 const struct beest_ids *registry_ranks(int size)
 {
-	static int ids[REGISTRY_RANKS];
-	static struct beest_ids ranks[REGISTRY_RANKS + 1];
+	static int ids[REGISTRY_IDS];
+	static struct beest_ids ranks[REGISTRY_RANKS + 2];
+	struct beest_ids *all = &ranks[size > REGISTRY_RANKS ? REGISTRY_RANKS + 1 : size];
 	int i;
 
 	for (i = 0; i < size; i++)
 		ids[i] = i;
-	ranks[size].id = ids;
-	ranks[size].count = (size_t)size;
-	return &ranks[size];
+	all->id = ids;
+	all->count = (size_t)size;
+	return all;
 }
 
 const struct beest_limit *registry_limit(int64_t deadline, struct beest_limit *limit)

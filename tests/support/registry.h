@@ -18,7 +18,8 @@
 #include "lib/rendezvous/wait.h"
 #include "tests/support/fake-kv.h"
 
-#define REGISTRY_RANKS 1024
+#define REGISTRY_RANKS 1024	/* that are played */
+#define REGISTRY_IDS 100000	/* of a job */
 
 struct registry_stage {
 	/* Set before registry_make(); registry_start() sets defaults. */
