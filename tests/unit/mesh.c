@@ -10,6 +10,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1321,6 +1322,7 @@ static const struct death {
 	int64_t slow;			/* each later one takes so long */
 	bool ring;			/* each rank's peers are its two neighbours */
 	bool second;			/* rank 3 dies as well, and nobody takes its place */
+	bool empties;			/* the server, before the replacement starts */
 } deaths[] = {
 	{ 16, 2, .after = 20 * BEEST_MS }, { 16, 2, .after = 500 * BEEST_MS },
 	{ 16, 2, .comes = 9 * BEEST_MS },
@@ -1368,6 +1370,8 @@ static void replacement_run(void *data)
 	while (!victim->ended)
 		crew_pass(BEEST_MS);
 	party_kill(&party[death->victim]);
+	if (death->empties)
+		fake_kv_flush(fake_kv_server("a:1"));
 	member_open(death->size, death->victim, death->size);
 	if (death->ring) {
 		replacement->attr.peers = neighbours[death->victim];
@@ -1462,6 +1466,31 @@ static void killed_at_any_time(void **state)
 		}
 	assert_in_range(met[0], 60 / stride, 60000);
 	assert_in_range(met[1], 60 / stride, 60000);
+}
+
+/*
+ * All but rank 1 are connected when the leader dies and the server loses what it has decided.  Rank 1
+ * learns that, instead of waiting for ranks that have what they need.
+ */
+static void a_decision_that_is_lost(void **state)
+{
+	static const struct death lost = {
+		3, 0, .after = BEEST_SECOND, .hold = long_hold, .empties = true,
+	};
+	int stale = 0;
+
+	(void)state;
+	death = &lost;
+	dies_at = INT_MAX;
+	for (lag_at = 0; lag_at < 16; lag_at++) {
+		kill_one();
+		if (members[2].ret == 0 && members[1].ret < 0) {
+			assert_int_equal(members[1].ret, -ESTALE);
+			stale++;
+		}
+		drop();
+	}
+	assert_in_range(stale, 1, 3);
 }
 
 static int restart_at;
@@ -3011,6 +3040,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(more_queue_pairs_than_there_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_call_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(killed_at_any_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_decision_that_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_repair_after_a_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_again_while_one_is_held_up, setup,
 						teardown),
