@@ -107,6 +107,7 @@ int reader_take(struct reader *reader, const struct beest_view *view)
 		which[used++] = k;
 	}
 	wants_fetch(reader, view, wants, which, used);
+	beest_nodefiles_rest(&reader->files);
 	if (reader->left && !used)
 		beest_clock_sleep(beest_clock_deadline(BEEST_MS));
 

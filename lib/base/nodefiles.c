@@ -150,19 +150,29 @@ static int64_t folder_sweep(const struct beest_nodefiles *files, int folder)
 static int files_begin(struct beest_nodefiles *files)
 {
 	int swept = __atomic_load_n(files->swept, __ATOMIC_RELAXED);
-	const int folder = swept < 0 ? -1 : folder_open();
 
+	if (files->folder)
+		return files->folder;
+	files->folder = swept < 0 ? -1 : folder_open();
 	if (!files->began)
 		files->began = beest_process_ticks(getpid());
-	if (folder < 0 || swept)
-		return folder;
-	swept = folder_sweep(files, folder) > ALL_MOST ? -1 : 1;
+	if (files->folder < 0 || swept)
+		return files->folder;
+	swept = folder_sweep(files, files->folder) > ALL_MOST ? -1 : 1;
 	__atomic_store_n(files->swept, swept, __ATOMIC_RELAXED);
-	if (swept > 0)
-		return folder;
-	close(folder);
+	if (swept < 0) {
+		beest_nodefiles_rest(files);
+		files->folder = -1;
+	}
 
-	return -1;
+	return files->folder;
+}
+
+void beest_nodefiles_rest(struct beest_nodefiles *files)
+{
+	if (files->folder > 0)
+		close(files->folder);
+	files->folder = 0;
 }
 
 /* -------------------------------------------------------------------------- the files --- */
@@ -248,7 +258,6 @@ enum beest_nodefile beest_nodefiles_look(struct beest_nodefiles *files, const ch
 	name_write(name, text);
 	if (!file_make(files, folder, name, text))
 		found = file_read(files, folder, text, bytes, size);
-	close(folder);
 
 	return found;
 }
@@ -278,7 +287,6 @@ void beest_nodefiles_store(struct beest_nodefiles *files, const char *key, const
 		unlinkat(folder, text, 0);
 	if (fd >= 0)
 		close(fd);
-	close(folder);
 }
 
 void beest_nodefiles_end(struct beest_nodefiles *files)
@@ -292,6 +300,5 @@ void beest_nodefiles_end(struct beest_nodefiles *files)
 	}
 	free(files->names);
 	files->names = NULL;
-	if (folder >= 0)
-		close(folder);
+	beest_nodefiles_rest(files);
 }

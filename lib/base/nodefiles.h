@@ -19,14 +19,12 @@
 /* Where the folder is; NULL: there is none.  Only tests and benches set this, for their thread. */
 extern __thread const char *beest_nodefiles_root;
 
-/*
- * One for each series of files; zero at first, but for the first two.  It holds no descriptor, as a
- * call may last for minutes.
- */
+/* One for each series of files; zero at first, but for the first two. */
 struct beest_nodefiles {
 	const struct beest_incarnation *author;
 	int *swept;			/* of the author: 1: what others had left was removed; -1:
 					   too much is left; 0 at first; atomic */
+	int folder;			/* 0: not open; -1: there is none */
 	uint64_t began;			/* see beest_process_ticks() */
 	uint64_t *names;		/* of the files that it has made */
 	size_t count;
@@ -48,6 +46,9 @@ bool beest_nodefiles_made(const struct beest_nodefiles *files, const char *key);
 /* Stores what the caller has fetched, if it has made the file. */
 void beest_nodefiles_store(struct beest_nodefiles *files, const char *key, const uint8_t *bytes,
 			   size_t size);
+
+/* Closes the folder until it is needed again: a call may last for minutes. */
+void beest_nodefiles_rest(struct beest_nodefiles *files);
 
 /* Removes the files that it has made. */
 void beest_nodefiles_end(struct beest_nodefiles *files);

@@ -55,6 +55,7 @@ static void chunk_store(struct beest_fence_look *look, const char *key,
 
 	if (size > 0)
 		beest_nodefiles_store(&look->files, key, bytes, (size_t)size);
+	beest_nodefiles_rest(&look->files);
 	free(bytes);
 }
 
@@ -142,4 +143,5 @@ void beest_chunks_want(struct beest_fence_look *look, size_t first)
 		if (!is_awaited(look, k))
 			k = chunks_look(look, first);
 	}
+	beest_nodefiles_rest(&look->files);
 }
