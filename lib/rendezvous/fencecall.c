@@ -12,6 +12,9 @@
 #include "lib/rendezvous/leader.h"
 #include "lib/rendezvous/member.h"
 
+/* So few ranks delay their leader less than their pauses would. */
+#define FEW_RANKS 16
+
 /* ------------------------------------------------------------------------ the wait --- */
 
 static void progress_report(struct beest_fence_look *look)
@@ -51,6 +54,17 @@ static int fence_each(void *data)
 	return leads ? beest_leader_put(look) : beest_member_put(look);
 }
 
+/*
+ * What members ask in vain delays the leader, whom all wait for: in a call of many ranks, which takes
+ * several steps, more than in a pass.
+ */
+static int readers_count(const struct beest_fence_call *call)
+{
+	const int count = (int)call->ranks->count;
+
+	return call->pass || count <= FEW_RANKS ? count : 2 * count;
+}
+
 static int look_start(struct beest_fence_look *look)
 {
 	const bool leads = beest_fence_is_leader(look);
@@ -67,11 +81,7 @@ static int look_start(struct beest_fence_look *look)
 	look->wait.meets = !look->call->pass;
 	look->wait.limit = look->call->limit;
 	look->report_at = beest_clock_deadline(BEEST_SECOND);
-	/*
-	 * What members ask in vain delays the leader, whom all wait for: in a call, which takes
-	 * several steps, more than in a pass.
-	 */
-	look->wait.readers = leads ? 1 : (look->call->pass ? 1 : 2) * (int)look->call->ranks->count;
+	look->wait.readers = leads ? 1 : readers_count(look->call);
 	ret = beest_registry_key(look->call->registry, BEEST_KIND_LEADER, look->call->name,
 				 look->placed_as);
 	if (ret == 0)
