@@ -55,8 +55,8 @@ static int fence_each(void *data)
 }
 
 /*
- * What members ask in vain delays the leader, whom all wait for: in a call of many ranks, which takes
- * several steps, more than in a pass.
+ * What members ask in vain delays the leader, whom all wait for: in a call of many ranks, which
+ * takes several steps, more than in a pass.
  */
 static int readers_count(const struct beest_fence_call *call)
 {

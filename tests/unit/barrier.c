@@ -475,7 +475,7 @@ static void leftovers_of_an_incomplete_run(void **state)
 	}
 }
 
-/* An early record of rank 2 replaces a later one, as a write that was held up on the network would. */
+/* An early record of rank 2 replaces a later one, as a write held up on the network would. */
 static void held_up_record(void *data)
 {
 	struct rank *rank = data;
@@ -519,7 +519,7 @@ static void items_look(void *data)
 	items_before_members = items_with("");
 }
 
-/* What the members of a run have left is part of no view of the next one, which has no chunks yet. */
+/* What the members of a run have left is in no view of the next one, which has no chunks yet. */
 static void leftovers_are_not_proposed(void **state)
 {
 	int i;
@@ -1332,7 +1332,7 @@ static void one_reader_of_a_host(void **state)
 	assert_int_equal(rmdir(host.root), 0);
 }
 
-/* A rank that polls does not wait for what another process of its host fetches, which is held up. */
+/* A rank that polls does not wait for what a process of its host fetches, which is held up. */
 static void a_poll_beside_a_reader(void **state)
 {
 	int at;

@@ -1469,8 +1469,8 @@ static void killed_at_any_time(void **state)
 }
 
 /*
- * All but rank 1 are connected when the leader dies and the server loses what it has decided.  Rank 1
- * learns that, instead of waiting for ranks that have what they need.
+ * All but rank 1 are connected when the leader dies and the server loses what it has decided.
+ * Rank 1 learns that, instead of waiting for ranks that have what they need.
  */
 static void a_decision_that_is_lost(void **state)
 {
