@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 	static const struct bench bench = {
 		.name = "crowd", .title = "Requests of thousands of ranks to one server",
 		.sizes = sizes, .sides = sides, .goals = goals, .ranks = 1,
-		.keys_text = "keys, thousands",
+		.keys_text = "keys",
 	};
 
 	return bench_main(argc, argv, &bench);

@@ -23,7 +23,7 @@
 #define CHUNK_RANKS 32
 #define RANK_BYTES 12000
 #define PAIR_BYTES 800
-#define RANK_TIME (80 * BEEST_US)
+#define RANK_TIME (200 * BEEST_US)
 #define PAIR_TIME (3 * BEEST_US)
 #define BYTES_A_MS 750000
 #define QP_TIME (250 * BEEST_US)
