@@ -134,7 +134,8 @@ const struct beest_option beest_option_rows[] = {
 
 	{ "device.name", VARIABLE("HARTEBEEST_DEVICE"), STRING, AT(device_name),
 	  .help = "device or device:port, such as mlx5_0:1; a list of them by local rank; "
-		  "near:numa or near:pci:0000:65:00.0; not given: the port with the best GID" },
+		  "mlx5_*: any of these; ^mlx5_bond_*: any but these; near:numa or "
+		  "near:pci:0000:65:00.0; not given: the port with the best GID" },
 	{ "device.gid", VARIABLE("HARTEBEEST_GID"), STRING, AT(device_gid), .initial = "auto",
 	  .help = "which GID: " BEEST_GID_RULES_TEXT },
 	{ "device.addr", VARIABLE("HARTEBEEST_ADDR"), STRING, AT(device_addr),

@@ -14,9 +14,9 @@
 
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
-#include "lib/base/parse.h"
 #include "lib/base/reserve.h"
 #include "lib/base/text.h"
+#include "lib/verbs/names.h"
 #include "lib/verbs/near.h"
 #include "lib/verbs/network.h"
 #include "lib/verbs/node.h"
@@ -29,13 +29,10 @@
 
 /* ----------------------------------------------------------- the walk --- */
 
-struct wanted {
-	char name[64];			/* "": any device */
-	int port;			/* 0: any port */
-};
-
 struct walk {
-	struct wanted wanted;
+	struct beest_names names;
+	bool filters;			/* names has patterns, or what is excluded */
+	struct beest_names_entry wanted;	/* text "": any device */
 	int local_rank;			/* -1: unknown */
 	const struct beest_gid_policy *policy;
 	const struct beest_log *log;
@@ -49,45 +46,15 @@ struct walk {
 	struct beest_text passed;		/* passed_over of struct beest_device */
 };
 
-/* Splits "mlx5_0:1" into name and port.  No device name in sysfs has a colon. */
-static int wanted_parse(struct wanted *wanted, const char *text, size_t size)
+/* Takes the entry of "mlx5_0,mlx5_1" that is for this local rank. */
+static void walk_take_turn(struct walk *walk)
 {
-	char entry[BEEST_QUOTE_SIZE];
-	int64_t port = 0;
-	size_t length;
+	const int count = walk->names.count;
+	const int turn = walk->local_rank < 0 ? 0 : walk->local_rank % count;
 
-	snprintf(entry, sizeof(entry), "%.*s", (int)size, text);
-	length = strcspn(entry, ":");
-	if (length == 0 || length >= sizeof(wanted->name))
-		return beest_fail(EINVAL, "%s is not the name of a device, such as mlx5_0 or "
-				  "mlx5_0:1", BEEST_QUOTE(entry));
-
-	if (entry[length] && beest_parse_int(entry + length + 1, 1, UINT8_MAX, &port) < 0)
-		return beest_fail_prefix(-EINVAL, "the port in device %s", BEEST_QUOTE(entry));
-
-	snprintf(wanted->name, sizeof(wanted->name), "%.*s", (int)length, entry);
-	wanted->port = (int)port;
-	return 0;
-}
-
-/* Checks all entries of "mlx5_0,mlx5_1", and keeps the one for this local rank. */
-static int walk_parse_list(struct walk *walk, const char *list)
-{
-	int i, turn, ret = 0, count = 1;
-	struct wanted wanted;
-	const char *text;
-
-	for (text = list; (text = strchr(text, ',')); text++)
-		count++;
-	turn = walk->local_rank < 0 ? 0 : walk->local_rank % count;
-	for (i = 0, text = list; i < count && ret == 0; i++, text += strcspn(text, ",") + 1) {
-		ret = wanted_parse(&wanted, text, strcspn(text, ","));
-		if (ret == 0 && i == turn)
-			walk->wanted = wanted;
-	}
-	if (ret < 0 || count == 1)
-		return ret;
-
+	walk->wanted = walk->names.entries[turn];
+	if (count == 1)
+		return;
 	walk->level = walk->local_rank < 0 ? BEEST_LOG_WARN : BEEST_LOG_INFO;
 	if (walk->local_rank < 0)
 		snprintf(walk->choice, sizeof(walk->choice), "the first of %d in device.name, "
@@ -95,16 +62,30 @@ static int walk_parse_list(struct walk *walk, const char *list)
 	else
 		snprintf(walk->choice, sizeof(walk->choice), "number %d of %d in device.name by "
 			 "local rank %d", turn + 1, count, walk->local_rank);
-	return 0;
+}
+
+/* What the names mean on a machine with these devices. */
+static void walk_take_names(struct walk *walk, struct ibv_device **list)
+{
+	const char *devices[DEVICES_MAX];
+	int count = 0;
+
+	for (; *list && count < DEVICES_MAX; list++)
+		devices[count++] = (*list)->name;
+	beest_names_widen(&walk->names, devices, count);
+	if (beest_names_is_list(&walk->names))
+		walk_take_turn(walk);
+	else
+		walk->filters = true;
 }
 
 int beest_selection_check(const char *name)
 {
-	struct walk walk = { .local_rank = -1 };
+	struct beest_names names;
 
 	if (!name)
 		return 0;
-	return beest_near_is(name) ? beest_near_check(name) : walk_parse_list(&walk, name);
+	return beest_near_is(name) ? beest_near_check(name) : beest_names_parse(&names, name);
 }
 
 /* How much a refusal reveals about the cause; of several, the weightiest is returned. */
@@ -247,6 +228,11 @@ static bool port_find(struct walk *walk, struct beest_device *device)
 			continue;
 		device->port = (uint8_t)port;
 		snprintf(device->label, sizeof(device->label), "%s:%u", device->name, device->port);
+		if (walk->filters && !beest_names_has(&walk->names, device->name, port)) {
+			walk_accepts(walk, beest_fail(ENODEV, "device.name rules out port %s",
+						      device->label));
+			continue;
+		}
 		if (!walk_accepts(walk, port_check(walk, device, &gid)))
 			continue;
 		if (walk_reads_gids(walk, device)) {
@@ -333,7 +319,7 @@ static int walk_end(const struct walk *walk)
 	struct beest_device *device = walk->best;
 
 	if (!device->verbs)
-		return beest_fail(-walk->ret, "%s%s", walk->wanted.name[0] ? "" :
+		return beest_fail(-walk->ret, "%s%s", walk->wanted.text[0] ? "" :
 				  "no port of any RDMA device can be used: ", walk->passed.buffer);
 
 	strcpy(device->choice, walk->choice);
@@ -415,41 +401,59 @@ static int walk_by_distance(struct walk *walk, struct ibv_device **list, const c
 
 /* ------------------------------------------------------------ opening --- */
 
-static int device_unknown(const struct walk *walk, struct ibv_device **list)
+static int device_unknown(const struct walk *walk, const char *name, struct ibv_device **list)
 {
 	struct beest_text known = BEEST_TEXT(BEEST_REASON_SIZE);
 	struct beest_nearest nearest;
 
-	beest_nearest_start(&nearest, walk->wanted.name);
+	beest_nearest_start(&nearest, walk->wanted.text);
 	for (; *list; list++) {
 		beest_nearest_offer(&nearest, (*list)->name);
 		beest_text_item(&known, "%s", (*list)->name);
 	}
+	if (walk->filters)
+		return beest_fail(ENODEV, "no RDMA device is left by device.name %s: this machine "
+				  "has %s", BEEST_QUOTE(name), known.buffer);
 
 	return beest_fail(ENODEV, "there is no RDMA device %s%s%s%s: this machine has %s",
-			  BEEST_QUOTE(walk->wanted.name), nearest.best ? " (did you mean '" : "",
+			  BEEST_QUOTE(walk->wanted.text), nearest.best ? " (did you mean '" : "",
 			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "",
 			  known.buffer);
 }
 
 static bool walk_wants(const struct walk *walk, const struct ibv_device *from)
 {
-	return !walk->wanted.name[0] || strcmp(walk->wanted.name, from->name) == 0;
+	if (walk->filters)
+		return beest_names_has(&walk->names, from->name, 0);
+
+	return !walk->wanted.text[0] || strcmp(walk->wanted.text, from->name) == 0;
 }
 
-static int walk_devices(struct walk *walk, struct ibv_device **list)
+/* Among the devices of a pattern, each local rank starts with a different one. */
+static int walk_devices(struct walk *walk, const char *name, struct ibv_device **list)
 {
-	struct ibv_device **from;
-	int count = 0;
+	struct ibv_device **from, *all[DEVICES_MAX];
+	int i, first, count = 0;
 
+	if (name)
+		walk_take_names(walk, list);
 	for (from = list; *from; from++)
-		count += walk_wants(walk, *from);
+		if (!walk_wants(walk, *from) && walk->filters)
+			beest_text_item(&walk->passed, "device.name rules out device %s",
+					(*from)->name);
+		else if (walk_wants(walk, *from) && count < DEVICES_MAX)
+			all[count++] = *from;
 	if (!count)
-		return device_unknown(walk, list);
+		return device_unknown(walk, name, list);
 
 	walk->alone = count == 1;
-	for (from = list; *from; from++)
-		if (walk_wants(walk, *from) && device_try(walk, *from, NULL))
+	first = walk->filters && !walk->names.excludes && walk->local_rank >= 0 ?
+		walk->local_rank % count : 0;
+	if (walk->filters)
+		snprintf(walk->choice, sizeof(walk->choice), "one of %d device%s that device.name "
+			 "leaves", count, count == 1 ? "" : "s");
+	for (i = 0; i < count; i++)
+		if (device_try(walk, all[(first + i) % count], NULL))
 			break;
 	return walk_end(walk);
 }
@@ -466,7 +470,7 @@ int beest_selection_open(struct beest_device *device, const char *name, int loca
 	int ret, count = 0;
 
 	memset(device, 0, sizeof(*device));
-	ret = name && !by_distance ? walk_parse_list(&walk, name) : 0;
+	ret = name && !by_distance ? beest_names_parse(&walk.names, name) : 0;
 	if (ret < 0)
 		return ret;
 
@@ -483,7 +487,7 @@ int beest_selection_open(struct beest_device *device, const char *name, int loca
 		ret = beest_node_fail_without();
 	else
 		ret = by_distance ? walk_by_distance(&walk, list, name) :
-				    walk_devices(&walk, list);
+				    walk_devices(&walk, name, list);
 	if (list)
 		ibv_free_device_list(list);
 	return ret;
@@ -498,7 +502,7 @@ int beest_selection_borrow(struct beest_device *device, struct ibv_context *verb
 	};
 
 	memset(device, 0, sizeof(*device));
-	beest_text_copy(walk.wanted.name, sizeof(walk.wanted.name), verbs->device->name);
+	beest_text_copy(walk.wanted.text, sizeof(walk.wanted.text), verbs->device->name);
 	device_try(&walk, verbs->device, verbs);
 	return walk_end(&walk);
 }

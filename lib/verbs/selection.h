@@ -17,9 +17,10 @@ int beest_selection_check(const char *name);
 
 /*
  * @name: "mlx5_0", "mlx5_0:1", or NULL for any.  "mlx5_0,mlx5_1": the local ranks take the
- * entries in turn; @local_rank -1: unknown, the first entry.  "near:numa",
- * "near:pci:0000:65:00.0": the nearest device that is up; among equally near ones, each local
- * rank starts with a different one.
+ * entries in turn; @local_rank -1: unknown, the first entry.  "mlx5_*,mlx4_0": one of these, where
+ * each local rank starts with a different one; "^mlx5_bond_*": any but these; see names.h.
+ * "near:numa", "near:pci:0000:65:00.0": the nearest device that is up; among equally near ones,
+ * each local rank starts with a different one.
  *
  * Of several ports that are up, the one is taken whose best GID by @policy is best, by
  * beest_gid_lacks(), and of equals the first; a port number in @name overrides this.  With the

@@ -141,6 +141,7 @@ static void test_by_name(void **state)
 	opens("mlx5_1", "auto", "mlx5_1:1");
 	opens("mlx5_1:1", "auto", "mlx5_1:1");
 	opens("mlx5_1:2", "auto", "mlx5_1:2");
+	opens("mlx5_", "auto", "mlx5_1:1");
 	fake_verbs.devices[1].ports[0].state = IBV_PORT_DOWN;
 	opens("mlx5_1", "auto", "mlx5_1:2");
 }
@@ -152,7 +153,6 @@ static void test_bad_names(void **state)
 	fails("mlx4_1", "auto", -ENODEV, "there is no RDMA device 'mlx4_1' (did you mean "
 	      "'mlx5_1'?): this machine has fake0; mlx5_1");
 	fails("qib0", "auto", -ENODEV, "no RDMA device 'qib0': this machine has");
-	fails("mlx5_", "auto", -ENODEV, "did you mean 'mlx5_1'");
 	fails("", "auto", -EINVAL, "'' is not the name of a device");
 	fails(":1", "auto", -EINVAL, "':1' is not the name of a device");
 	fails("mlx5_1:", "auto", -EINVAL, "the port in device 'mlx5_1:': ''");

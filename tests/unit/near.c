@@ -196,6 +196,64 @@ static void malformed_lists(void **state)
 	assert_int_equal(beest_selection_check("mlx5_0, mlx5_1:0"), -EINVAL);
 }
 
+/* Patterns, what is excluded, and what NCCL_IB_HCA may have: which port the local rank gets. */
+static const struct {
+	const char *name;
+	int local_rank;
+	const char *label;
+} patterns[] = {
+	{ "mlx5_[2-4]", 0, "mlx5_2:1" },
+	{ "mlx5_[2-4]", 4, "mlx5_3:1" },
+	{ "mlx5_[2-4]", -1, "mlx5_2:1" },
+	{ "mlx5_6,mlx5_?", 9, "mlx5_1:1" },
+	{ "mlx5_*:1", 2, "mlx5_2:1" },
+	{ "^mlx5_0", 3, "mlx5_1:1" },
+	{ "^mlx5_0,mlx5_1:1,mlx5_2:2", 0, "mlx5_2:1" },
+	{ "^mlx5_[0-5]", 1, "mlx5_6:1" },
+	{ "^=mlx5_0", 0, "mlx5_1:1" },
+	{ "=mlx5_3:1,mlx5_5", 1, "mlx5_5:1" },
+	{ "mlx5", 9, "mlx5_1:1" },
+	{ "mlx", 3, "mlx5_3:1" },
+};
+
+static void patterns_of_names(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(patterns); i++)
+		opens(patterns[i].name, patterns[i].local_rank, patterns[i].label);
+	take_down(2, 3);
+	opens("mlx5_[2-4]", 0, "mlx5_4:1");
+	assert_non_null(strstr(logged, "6 using port mlx5_4:1, one of 3 devices that device.name "
+			       "leaves; passed over: device.name rules out device mlx5_0; "));
+	assert_non_null(strstr(logged, "port mlx5_2:1 is down"));
+}
+
+static void patterns_that_leave_nothing(void **state)
+{
+	char many[40 * 7] = "";
+	int i;
+
+	(void)state;
+	fails("mlx4_*", -ENODEV, "no RDMA device is left by device.name 'mlx4_*': this machine has "
+	      "mlx5_0; mlx5_1; ");
+	fails("^mlx5_*", -ENODEV, "no RDMA device is left by device.name '^mlx5_*'");
+	fails("mlx5_[67]:2", -ENODEV, "device.name rules out port mlx5_6:1");
+	take_down(6, 7);
+	fails("mlx5_[67]", -ENETDOWN, "port mlx5_6:1 is ");
+	fails("mlx5_0,^mlx5_1", -EINVAL, "'^mlx5_1' is not the name of a device, such as mlx5_0 or "
+	      "mlx5_0:1: ^ and = are for all entries, before the first one");
+	fails("^", -EINVAL, "'' is not the name of a device");
+	fails("^mlx5_0,", -EINVAL, "'' is not the name of a device");
+	/* One digit more is another adapter. */
+	fake_verbs.devices[1].name = "mlx5_10";
+	fails("mlx5_1", -ENODEV, "there is no RDMA device 'mlx5_1' (did you mean ");
+	for (i = 0; i < 40; i++)
+		strcat(many, i ? ",mlx5_0" : "mlx5_0");
+	fails(many, -EINVAL, "more than 32 names of devices");
+}
+
 /* -------------------------------------------------------------- near:numa --- */
 
 /* Ranks take the adapters of their own socket in turn, instead of all using the first. */
@@ -398,6 +456,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(a_list_by_local_rank),
 		TEST(malformed_lists),
+		TEST(patterns_of_names),
+		TEST(patterns_that_leave_nothing),
 		TEST(adapters_of_the_own_socket),
 		TEST(without_binding),
 		TEST(a_machine_without_nodes),
