@@ -472,10 +472,14 @@ static int missing_look(struct beest_fence_look *look)
 
 /* ------------------------------------------------------------------------ one look --- */
 
-/* L1: what the leader before it has committed stays so; what it has proposed is over. */
-static void lead_take(struct beest_fence_look *look)
+/*
+ * L1: what the leader before it has committed stays so; what it has proposed is over.  So is what
+ * this one had proposed before that one displaced it, as members have followed that one since.
+ */
+static int lead_take(struct beest_fence_look *look)
 {
 	struct beest_fence *fence = look->fence;
+	const int ret = is_proposed(fence) ? view_open(look) : 0;
 
 	fence->added = look->lead.added;
 	fence->committed = look->lead.committed;
@@ -483,6 +487,8 @@ static void lead_take(struct beest_fence_look *look)
 	if (look->lead.failure.error)
 		fence->past_leader = look->leader;
 	look->changed = true;
+
+	return ret;
 }
 
 static int leader_decide(struct beest_fence_look *look)
@@ -526,10 +532,8 @@ static int leader_look(struct beest_fence_look *look)
 		look->changed = true;
 		return 0;
 	}
-	if (!beest_process_is_context(&look->leader, self(look))) {
-		lead_take(look);
-		return 0;
-	}
+	if (!beest_process_is_context(&look->leader, self(look)))
+		return lead_take(look);
 	fence->owned = true;
 	if (!look->ours) {
 		look->changed = true;

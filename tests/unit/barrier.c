@@ -510,6 +510,45 @@ static void a_pass_of_an_earlier_view(void **state)
 		assert_true(ranks[i].ended >= ranks[2].came);
 }
 
+static uint8_t dead_lead[1024];
+static size_t dead_size;
+
+/* The server loses all, and then carries out a write of a leader that has died. */
+static void lead_late(void *data)
+{
+	crew_pass(*(int64_t *)data);
+	fake_kv_flush(server);
+	fake_kv_put(server, "hb1/job/fence/a/lead", dead_lead, dead_size, 0);
+}
+
+/* The leader takes over from the dead one, and what it had proposed is acknowledged again. */
+static void a_late_write_of_a_dead_leader(void **state)
+{
+	const void *value;
+	int64_t at;
+	int i;
+
+	(void)state;
+	crew_start(rank_run, rank_make(0, 0, 3, "A"));
+	registry_stage.timeout = BEEST_SECOND;
+	registry_run();
+	value = fake_kv_get(server, "hb1/job/fence/a/lead", &dead_size);
+	assert_true(value && dead_size <= sizeof(dead_lead));
+	memcpy(dead_lead, value, dead_size);
+	ranks_free(true);
+	registry_stage.timeout = LONG;
+	for (at = 0; at < 3 * BEEST_MS; at += 40 * BEEST_US) {
+		ranks_make(3, "A");
+		crew_start(lead_late, &at);
+		registry_run();
+		for (i = 0; i < 3; i++)
+			if (ranks[i].ret != 0)
+				rank_has(&ranks[i], -ESTALE, "");
+		ranks_free(true);
+		fake_kv_reset();
+	}
+}
+
 static size_t items_before_members;
 
 static void items_look(void *data)
@@ -2272,6 +2311,7 @@ int main(void)
 		BARRIER_TEST(leftovers_of_a_complete_run),
 		BARRIER_TEST(leftovers_of_an_incomplete_run),
 		BARRIER_TEST(a_pass_of_an_earlier_view),
+		BARRIER_TEST(a_late_write_of_a_dead_leader),
 		BARRIER_TEST(leftovers_are_not_proposed),
 		BARRIER_TEST(contexts_that_begin_again),
 		BARRIER_TEST(nothing_grows),
