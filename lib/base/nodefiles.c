@@ -75,8 +75,10 @@ static int folder_open(void)
 		     (unsigned int)geteuid()) >= (int)sizeof(path))
 		return -1;
 	fd = path_open(path);
-	if (fd < 0 && errno == ENOENT && mkdir(path, 0700) == 0)
+	if (fd < 0 && errno == ENOENT) {
+		mkdir(path, 0700);	/* or another process does */
 		fd = path_open(path);
+	}
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &status) == 0 && status.st_uid == geteuid() &&
@@ -117,9 +119,9 @@ static bool head_is_leftover(const struct beest_nodefiles *files, const struct h
 }
 
 /* Removes what killed processes have left.  Returns the bytes of what stays. */
-static int64_t folder_sweep(const struct beest_nodefiles *files, int folder)
+static int64_t folder_sweep(const struct beest_nodefiles *files)
 {
-	const int fd = BEEST_RESERVED(openat(folder, ".", O_RDONLY | O_CLOEXEC));
+	const int fd = BEEST_RESERVED(openat(files->folder, ".", O_RDONLY | O_CLOEXEC));
 	DIR *list = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	struct head head;
@@ -129,10 +131,10 @@ static int64_t folder_sweep(const struct beest_nodefiles *files, int folder)
 	while (list && (entry = readdir(list))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		file = file_open(folder, entry->d_name, O_RDONLY);
+		file = file_open(files->folder, entry->d_name, O_RDONLY);
 		size = file < 0 ? -1 : head_read(file, &head);
 		if (size < 0 || head_is_leftover(files, &head))
-			unlinkat(folder, entry->d_name, 0);
+			unlinkat(files->folder, entry->d_name, 0);
 		else
 			sum += size;
 		if (file >= 0)
@@ -146,26 +148,26 @@ static int64_t folder_sweep(const struct beest_nodefiles *files, int folder)
 	return sum;
 }
 
-/* The folder, without what was left there; -1: none. */
-static int files_begin(struct beest_nodefiles *files)
+/* Opens the folder and removes what was left there.  False: there is none. */
+static bool files_begin(struct beest_nodefiles *files)
 {
 	int swept = __atomic_load_n(files->swept, __ATOMIC_RELAXED);
 
 	if (files->folder)
-		return files->folder;
+		return files->folder > 0;
 	files->folder = swept < 0 ? -1 : folder_open();
 	if (!files->began)
 		files->began = beest_process_ticks(getpid());
 	if (files->folder < 0 || swept)
-		return files->folder;
-	swept = folder_sweep(files, files->folder) > ALL_MOST ? -1 : 1;
+		return files->folder > 0;
+	swept = folder_sweep(files) > ALL_MOST ? -1 : 1;
 	__atomic_store_n(files->swept, swept, __ATOMIC_RELAXED);
 	if (swept < 0) {
 		beest_nodefiles_rest(files);
 		files->folder = -1;
 	}
 
-	return files->folder;
+	return files->folder > 0;
 }
 
 void beest_nodefiles_rest(struct beest_nodefiles *files)
@@ -193,7 +195,7 @@ static bool write_all(int fd, const void *bytes, size_t size)
 }
 
 /* False: it is there already, or cannot be made. */
-static bool file_make(struct beest_nodefiles *files, int folder, uint64_t name, const char *text)
+static bool file_make(struct beest_nodefiles *files, uint64_t name, const char *text)
 {
 	uint64_t *names = realloc(files->names, (files->count + 1) * sizeof(*names));
 	const struct head head = head_make(files, 0);
@@ -203,7 +205,7 @@ static bool file_make(struct beest_nodefiles *files, int folder, uint64_t name, 
 	if (!names)
 		return false;
 	files->names = names;
-	fd = file_open(folder, text, O_WRONLY | O_CREAT | O_EXCL);
+	fd = file_open(files->folder, text, O_WRONLY | O_CREAT | O_EXCL);
 	if (fd < 0)
 		return false;
 	made = write_all(fd, &head, sizeof(head));
@@ -211,15 +213,15 @@ static bool file_make(struct beest_nodefiles *files, int folder, uint64_t name, 
 	if (made)
 		files->names[files->count++] = name;
 	else
-		unlinkat(folder, text, 0);
+		unlinkat(files->folder, text, 0);
 
 	return made;
 }
 
-static enum beest_nodefile file_read(const struct beest_nodefiles *files, int folder,
-				     const char *text, uint8_t **bytes, size_t *size)
+static enum beest_nodefile file_read(const struct beest_nodefiles *files, const char *text,
+				     uint8_t **bytes, size_t *size)
 {
-	const int fd = file_open(folder, text, O_RDONLY);
+	const int fd = file_open(files->folder, text, O_RDONLY);
 	enum beest_nodefile found = BEEST_NODEFILE_OWN;
 	struct head head;
 	int64_t there = fd < 0 ? -1 : head_read(fd, &head);
@@ -227,7 +229,7 @@ static enum beest_nodefile file_read(const struct beest_nodefiles *files, int fo
 	if (there == 0 && beest_process_clock() - head.made < PATIENCE)
 		found = BEEST_NODEFILE_AWAITED;
 	else if (there == 0 && head_is_leftover(files, &head))
-		unlinkat(folder, text, 0);
+		unlinkat(files->folder, text, 0);
 	else if (there > 0 && there <= FILE_MOST && head.size == (uint64_t)there) {
 		*size = (size_t)there;
 		*bytes = malloc(*size);
@@ -246,20 +248,15 @@ enum beest_nodefile beest_nodefiles_look(struct beest_nodefiles *files, const ch
 					 uint8_t **bytes, size_t *size)
 {
 	const uint64_t name = beest_hash_text(key);
-	enum beest_nodefile found = BEEST_NODEFILE_OWN;
 	char text[NAME_SIZE];
-	int folder;
 
-	if (file_is_own(files, name))
-		return found;
-	folder = files_begin(files);
-	if (folder < 0)
-		return found;
+	if (file_is_own(files, name) || !files_begin(files))
+		return BEEST_NODEFILE_OWN;
 	name_write(name, text);
-	if (!file_make(files, folder, name, text))
-		found = file_read(files, folder, text, bytes, size);
+	if (file_make(files, name, text))
+		return BEEST_NODEFILE_OWN;
 
-	return found;
+	return file_read(files, text, bytes, size);
 }
 
 bool beest_nodefiles_made(const struct beest_nodefiles *files, const char *key)
@@ -272,31 +269,31 @@ void beest_nodefiles_store(struct beest_nodefiles *files, const char *key, const
 {
 	const uint64_t name = beest_hash_text(key);
 	const struct head head = head_make(files, size);
-	const int folder = size <= FILE_MOST && file_is_own(files, name) ? files_begin(files) : -1;
 	char text[NAME_SIZE];
 	int fd;
 
-	if (folder < 0)
+	if (size > FILE_MOST || !file_is_own(files, name) || !files_begin(files))
 		return;
 	name_write(name, text);
-	fd = file_open(folder, text, O_WRONLY);
+	fd = file_open(files->folder, text, O_WRONLY);
 	/* The head last: then all is there. */
 	if (fd >= 0 &&
 	    (lseek(fd, sizeof(head), SEEK_SET) < 0 || !write_all(fd, bytes, size) ||
 	     lseek(fd, 0, SEEK_SET) < 0 || !write_all(fd, &head, sizeof(head))))
-		unlinkat(folder, text, 0);
+		unlinkat(files->folder, text, 0);
 	if (fd >= 0)
 		close(fd);
 }
 
 void beest_nodefiles_end(struct beest_nodefiles *files)
 {
-	const int folder = files->count ? files_begin(files) : -1;
 	char text[NAME_SIZE];
 
+	if (files->count)
+		files_begin(files);
 	while (files->count) {
 		name_write(files->names[--files->count], text);
-		unlinkat(folder, text, 0);
+		unlinkat(files->folder, text, 0);
 	}
 	free(files->names);
 	files->names = NULL;
