@@ -698,18 +698,11 @@ static int wanted_fail(const struct waiting *w, int ret)
 	return beest_fail(-ret, "%s%s", beest_error_text(), wanted);
 }
 
-static void compare_later(struct waiting *w)
-{
-	w->compare_at = beest_clock_deadline(w->compare_pause);
-	w->compare_pause *= 2;
-}
-
 /* -EPROTO: the first missing record may be on another server of the same name. */
-static int servers_compare(struct waiting *w)
+static int servers_compare(const struct waiting *w)
 {
 	size_t i = 0;
 
-	compare_later(w);
 	while (i < w->wait->count && w->wait->gets[i].got)
 		i++;
 	if (i == w->wait->count || w->limit->once)
@@ -732,13 +725,14 @@ static bool is_chosen(const struct waiting *w)
 
 static int servers_compare_when_due(struct waiting *w)
 {
+	const bool chosen = is_chosen(w);
+
 	if (beest_clock_now() < w->compare_at)
 		return 0;
-	if (is_chosen(w))
-		return servers_compare(w);
-	compare_later(w);
+	w->compare_at = beest_clock_deadline(w->compare_pause);
+	w->compare_pause *= 2;
 
-	return 0;
+	return chosen ? servers_compare(w) : 0;
 }
 
 /* ------------------------------------------------------------ is this rank alone? --- */
