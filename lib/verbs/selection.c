@@ -25,7 +25,7 @@
 #include "lib/verbs/source.h"
 
 #define RXE_VENDOR_ID 0xffffff
-#define DEVICES_MAX 64		/* a choice by distance ignores the rest */
+#define DEVICES_MAX 64		/* a choice among devices ignores the rest */
 
 /* ----------------------------------------------------------- the walk --- */
 
@@ -438,11 +438,11 @@ static int walk_devices(struct walk *walk, const char *name, struct ibv_device *
 	if (name)
 		walk_take_names(walk, list);
 	for (from = list; *from; from++)
-		if (!walk_wants(walk, *from) && walk->filters)
+		if (walk_wants(walk, *from) && count < DEVICES_MAX)
+			all[count++] = *from;
+		else if (walk->filters)
 			beest_text_item(&walk->passed, "device.name rules out device %s",
 					(*from)->name);
-		else if (walk_wants(walk, *from) && count < DEVICES_MAX)
-			all[count++] = *from;
 	if (!count)
 		return device_unknown(walk, name, list);
 
