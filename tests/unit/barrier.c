@@ -521,7 +521,7 @@ static void lead_late(void *data)
 	fake_kv_put(server, "hb1/job/fence/a/lead", dead_lead, dead_size, 0);
 }
 
-/* The leader takes over from the dead one, and what it had proposed is acknowledged again. */
+/* The leader takes over again, instead of taking the dead one for a second process of rank 0. */
 static void a_late_write_of_a_dead_leader(void **state)
 {
 	const void *value;
