@@ -449,7 +449,7 @@ struct hartebeest_event {
 	enum ibv_event_type type;
 	int port;		/* 0: the event does not concern a port */
 	uint32_t qp_num;	/* 0: it does not concern a queue pair */
-	int fatal;		/* 1: this context's device is gone, or its port went down */
+	int fatal;		/* 1: this context's device is gone */
 	char text[256];		/* the event as a sentence */
 	uint64_t reserved[4];	/* zero */
 };
@@ -461,9 +461,10 @@ struct hartebeest_event {
  * The library acknowledges events, and logs each at level warn or info.  Calls that wait
  * for a peer also read them (hartebeest_qp_fetch(), hartebeest_qp_confirm(),
  * hartebeest_mr_fetch(), hartebeest_msg_wait(), hartebeest_barrier()): such a call fails
- * with -EIO when the device reports a fatal error, and with -ENETDOWN when the port of
- * this context has gone down and is not back.  The last 64 events are kept for this function.
- * An event that repeats before it is fetched counts once.
+ * with -EIO when the device reports a fatal error.  A port that goes down ends no call: those
+ * that need it wait until it is active again, and fail with -ENETDOWN at their deadline.  The
+ * last 64 events are kept for this function.  An event that repeats before it is fetched counts
+ * once.
  *
  * Returns 1 when @event was filled; -ETIMEDOUT or -EAGAIN (HARTEBEEST_ONCE) when there
  * was none, neither of which is logged; -EOPNOTSUPP with the option device.events=0;

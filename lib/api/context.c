@@ -179,7 +179,7 @@ HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
 				       struct ibv_context **verbs)
 {
 	REQUIRE(hb, verbs);
-	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb, NULL)));
 	*verbs = hb->device.verbs;
 	return 0;
 }
@@ -187,13 +187,14 @@ HARTEBEEST_EXPORT int hartebeest_verbs(struct hartebeest_context *hb,
 HARTEBEEST_EXPORT int hartebeest_port_num(struct hartebeest_context *hb)
 {
 	REQUIRE(hb);
-	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb, NULL)));
 	return hb->device.port;
 }
 
 HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char *text,
 					     size_t size)
 {
+	static const struct beest_limit now;	/* it says what is there */
 	int64_t pkey;
 	char *whole;
 	int ret;
@@ -201,7 +202,7 @@ HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char
 	REQUIRE(hb);
 	if (size)
 		REQUIRE(text);
-	TRY(beest_context_need_device(hb));
+	TRY(beest_context_need_device(hb, &now));
 	pkey = hb->options.qp[BEEST_RC].pkey;
 	whole = malloc(DEVICE_TEXT_SIZE);
 	if (!whole)

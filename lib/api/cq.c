@@ -8,6 +8,7 @@
 #include "lib/api/call.h"
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
+#include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/verbs/cq.h"
 
@@ -30,7 +31,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 					 "another channel");
 	own.depth = own.depth ? own.depth : (uint32_t)hb->options.cq_depth;
 	TRY(beest_table_name_available(&hb->objects, &beest_cq_kind, name));
-	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb, NULL)));
 	TRY(beest_cq_create(&hb->device, &own, &made));
 	handle = made->node.handle;
 	TRY(beest_table_add(&hb->objects, name, &made->node));
@@ -81,6 +82,19 @@ HARTEBEEST_EXPORT int hartebeest_cq_fd(struct hartebeest_context *hb, const char
 	return cq->channel->fd;
 }
 
+/* A port that is down may be why nothing completed. */
+static int wait_ended(struct hartebeest_context *hb, int ret)
+{
+	char sentence[BEEST_ERROR_SIZE];
+
+	if (ret != -ETIMEDOUT)
+		return ret;
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+
+	return beest_port_check(&hb->port) == 0 ? beest_fail(ETIMEDOUT, "%s", sentence) :
+	       beest_fail(ETIMEDOUT, "%s; %s", sentence, beest_error_text());
+}
+
 HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct ibv_cq *cq,
 					 int count, struct ibv_wc *wc, int64_t deadline)
 {
@@ -92,6 +106,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct i
 		return beest_call_refuse(hb, __func__, "count is below 1");
 	TRY_LIMIT(beest_context_cq(hb, cq, &own));
 	TRY_LIMIT(cq_require_channel(own));
-	return beest_call_idled(hb, &limit, beest_cq_wait(own, count, wc, &limit,
-							  beest_context_interrupt, hb));
+	return beest_call_idled(hb, &limit,
+				wait_ended(hb, beest_cq_wait(own, count, wc, &limit,
+							     beest_context_interrupt, hb)));
 }

@@ -15,7 +15,7 @@ HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const 
 
 	REQUIRE(hb, name);
 	TRY(beest_table_name_available(&hb->objects, &beest_pd_kind, name));
-	TRY(beest_call_prefix(__func__, beest_context_need_device(hb)));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb, NULL)));
 	TRY(beest_pd_create(&hb->device, &made));
 	handle = made->handle;
 	TRY(beest_table_add(&hb->objects, name, made));

@@ -93,7 +93,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const c
 	qp->node.name = (char *)name;
 	ret = beest_qp_state(qp, &state);
 	if (ret == 0 && state != IBV_QPS_RESET)
-		ret = beest_bringup_init(hb, qp);
+		ret = beest_bringup_init(hb, qp, NULL);
 	if (ret < 0 && ret != -EISCONN)
 		beest_table_free(&qp->node);
 	else
@@ -149,7 +149,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_init(struct hartebeest_context *hb, const ch
 
 	REQUIRE(hb, name);
 	TRY(beest_context_find_qp(hb, name, &qp));
-	return beest_call_done(hb, beest_bringup_init(hb, qp));
+	return beest_call_done(hb, beest_bringup_init(hb, qp, NULL));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_publish(struct hartebeest_context *hb, const char *name,

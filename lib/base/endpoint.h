@@ -19,6 +19,11 @@ enum beest_roce {
 	BEEST_ROCE_V2 = 2,
 };
 
+/* Options of an adapter, as in struct ibv_ece; a vendor of 0: it knows of none. */
+struct beest_ece {
+	uint32_t vendor, options;
+};
+
 /* Everything that the other end needs to agree with this one and to address it. */
 struct beest_endpoint {
 	struct beest_incarnation incarnation;	/* of the context that owns it */
@@ -40,6 +45,7 @@ struct beest_endpoint {
 	 * fix it.
 	 */
 	uint32_t generation;
+	struct beest_ece ece;		/* that it offers */
 	struct beest_ipaddr gid;
 	struct beest_ipaddr ip;		/* of the port; zero: none known */
 };

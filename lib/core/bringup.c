@@ -11,6 +11,7 @@
 #include "lib/core/handshake.h"
 #include "lib/rendezvous/inquiry.h"
 #include "lib/rendezvous/presence.h"
+#include "lib/verbs/retry.h"
 
 /* -------------------------------------------------------- the fetched peers --- */
 
@@ -131,10 +132,15 @@ int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
 
 /* ------------------------------------------------------- the queue pair --- */
 
-int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp)
+int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp,
+		       const struct beest_limit *limit)
 {
-	int ret = beest_qp_init(qp, &hb->port);
+	const struct beest_limit usual = beest_context_limit(hb);
+	int ret;
 
+	do
+		ret = beest_qp_init(qp, &hb->port);
+	while (beest_retry(&ret, limit ? limit : &usual, &hb->log));
 	if (ret == 0)
 		beest_log(&hb->log, BEEST_LOG_DEBUG,
 			  "queue pair '%s' is QP %" PRIu32 " of %s, in INIT",
@@ -142,25 +148,37 @@ int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp)
 	return ret;
 }
 
-static int qp_leave_reset(struct hartebeest_context *hb, struct beest_qp *qp)
+int beest_bringup_serve(struct hartebeest_context *hb, struct beest_qp *qp,
+			const struct beest_limit *limit)
+{
+	int ret;
+
+	do
+		ret = beest_qp_serve(qp);
+	while (beest_retry(&ret, limit, &hb->log));
+	return ret;
+}
+
+static int qp_leave_reset(struct hartebeest_context *hb, struct beest_qp *qp,
+			  const struct beest_limit *limit)
 {
 	enum ibv_qp_state state;
 	int ret;
 
 	ret = beest_qp_state(qp, &state);
 	if (ret == 0 && (state == IBV_QPS_RESET || !qp->port))
-		ret = beest_bringup_init(hb, qp);
+		ret = beest_bringup_init(hb, qp, limit);
 	return ret;
 }
 
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit)
 {
-	int ret = qp_leave_reset(hb, qp);
+	int ret = qp_leave_reset(hb, qp, limit);
 
 	/* Those who find its record send to it at once. */
 	if (ret == 0)
-		ret = beest_qp_serve(qp);
+		ret = beest_bringup_serve(hb, qp, limit);
 	return ret < 0 ? ret : beest_handshake_publish(hb, qp, key, limit);
 }
 
@@ -191,13 +209,15 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_context_need_registry(hb, BEEST_KIND_QP, key);
 	if (ret == 0)
-		ret = qp_leave_reset(hb, qp);
+		ret = qp_leave_reset(hb, qp, limit);
 	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
 		ret = beest_handshake_publish(hb, qp, qp->key, limit);
 	if (ret < 0)
 		return ret;
 	published = qp->published;
-	ret = beest_handshake_connect(hb, qp, key, &remote, limit);
+	do
+		ret = beest_handshake_connect(hb, qp, key, &remote, limit);
+	while (beest_retry_pause(&ret, limit));
 	if (ret < 0)
 		return ret == -EISCONN ? ret :
 		       beest_fail_prefix(ret, "queue pair '%s' and '%s'", qp->node.name, key);
@@ -304,7 +324,7 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	beest_pathcache_forget(&hb->pathcache, &qp->remote.ip);
 	ret = beest_qp_reset(qp);
 	if (ret == 0)
-		ret = beest_bringup_init(hb, qp);
+		ret = beest_bringup_init(hb, qp, limit);
 	/* Another address is not published: it would end the peer's own attempts. */
 	if (ret == 0 && beest_port_check_former(qp->port, &qp->local.endpoint, &qp->remote) < 0)
 		return beest_fail_prefix(-ENODATA, "queue pair '%s' and '%s'", qp->node.name, key);

@@ -20,8 +20,15 @@
 int beest_bringup_check(const struct hartebeest_context *hb, const struct beest_qp *qp,
 			const char *own, const char *key);
 
-/* Each does what hartebeest.h promises of hartebeest_qp_<the same>(). */
-int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp);
+/*
+ * Each does what hartebeest.h promises of hartebeest_qp_<the same>().  @limit of the first may be
+ * NULL: that of a call without deadline.
+ */
+int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp,
+		       const struct beest_limit *limit);
+/* As beest_qp_serve(). */
+int beest_bringup_serve(struct hartebeest_context *hb, struct beest_qp *qp,
+			const struct beest_limit *limit);
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit);
 int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,

@@ -20,6 +20,7 @@
 #include "lib/seal/secret.h"
 #include "lib/settings/sysfile.h"
 #include "lib/verbs/pd.h"
+#include "lib/verbs/retry.h"
 #include "lib/verbs/selection.h"
 #include "lib/verbs/srq.h"
 
@@ -208,11 +209,23 @@ static void device_opened(struct hartebeest_context *hb)
 			  beest_context_endless(hb));
 }
 
+struct beest_limit beest_context_limit(struct hartebeest_context *hb)
+{
+	struct beest_limit limit;
+
+	beest_limit_start(&limit, &hb->cancel, 0, hb->options.timeout);
+	return limit;
+}
+
 static int borrow_device(struct hartebeest_context *hb, struct ibv_context *verbs, int port)
 {
-	int ret = beest_selection_borrow(&hb->device, verbs, port, &hb->policy, &hb->log);
+	const struct beest_limit limit = beest_context_limit(hb);
+	int ret;
 
 	hb->borrows = true;
+	do
+		ret = beest_selection_borrow(&hb->device, verbs, port, &hb->policy, &hb->log);
+	while (beest_retry(&ret, &limit, &hb->log));
 	if (ret == 0)
 		device_opened(hb);
 	return ret;
@@ -273,7 +286,7 @@ void beest_context_leave(struct hartebeest_context *hb)
 
 /* ------------------------------------------------------ opened when needed --- */
 
-int beest_context_need_device(struct hartebeest_context *hb)
+static int open_device(struct hartebeest_context *hb)
 {
 	int ret;
 	BEEST_HOLD(&hb->opening);
@@ -285,6 +298,17 @@ int beest_context_need_device(struct hartebeest_context *hb)
 				   &hb->policy, &hb->log);
 	if (ret == 0)
 		device_opened(hb);
+	return ret;
+}
+
+int beest_context_need_device(struct hartebeest_context *hb, const struct beest_limit *limit)
+{
+	const struct beest_limit usual = beest_context_limit(hb);
+	int ret;
+
+	do
+		ret = open_device(hb);
+	while (beest_retry(&ret, limit ? limit : &usual, &hb->log));
 	return ret;
 }
 
@@ -302,10 +326,10 @@ int beest_context_need_events(struct hartebeest_context *hb)
 		return beest_fail(EOPNOTSUPP, "the option device.events is 0, so the program "
 				  "itself must read the device's events");
 
-	return beest_context_need_device(hb);
+	return beest_context_need_device(hb, NULL);
 }
 
-/* A wait for a peer ends early if the local device can no longer reach the peer. */
+/* A wait for a peer ends early if the local device will never reach the peer. */
 int beest_context_interrupt(void *context)
 {
 	struct hartebeest_context *hb = context;
@@ -478,7 +502,7 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 
 	ret = beest_table_name_available(&hb->objects, kind, name);
 	if (ret == 0)
-		ret = beest_context_need_device(hb);
+		ret = beest_context_need_device(hb, NULL);
 	if (ret < 0)
 		return ret;
 	if (verbs != hb->device.verbs)

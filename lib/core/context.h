@@ -76,8 +76,14 @@ int beest_context_close(struct hartebeest_context *hb);
  */
 void beest_context_leave(struct hartebeest_context *hb);
 
-/* Opens the device at the first call.  hb->device and hb->port can be used afterwards. */
-int beest_context_need_device(struct hartebeest_context *hb);
+/* How long a call waits that has no deadline of its own. */
+struct beest_limit beest_context_limit(struct hartebeest_context *hb);
+
+/*
+ * Opens the device at the first call.  hb->device and hb->port can be used afterwards.  Waits for a
+ * port that is down, within @limit; NULL: beest_context_limit().
+ */
+int beest_context_need_device(struct hartebeest_context *hb, const struct beest_limit *limit);
 
 bool beest_context_has_device(struct hartebeest_context *hb);
 

@@ -81,16 +81,15 @@ static void own_contribution_fill(struct hartebeest_mesh *mesh)
 
 int beest_contribution_make(struct hartebeest_mesh *mesh)
 {
-	int ret;
+	/* Once for all its connections: a contribution holds for a whole call of the fence. */
+	int ret = beest_qp_look_again(mesh->qps.model);
 
+	if (ret < 0)
+		return ret;
 	mesh->blob_size = beest_record_mesh_size(mesh->region_count);
 	mesh->blob = malloc(mesh->blob_size);
 	if (!mesh->blob)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
-	/* Once for all its connections: a contribution holds for a whole call of the fence. */
-	ret = beest_qp_look_again(mesh->qps.model);
-	if (ret < 0)
-		return ret;
 	mesh->body.form = form_of(mesh);
 	ret = list_make(mesh);
 	if (ret == 0)

@@ -11,6 +11,7 @@
 #include "lib/core/handshake.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
+#include "lib/verbs/retry.h"
 
 /* -------------------------------------------------------------- a leftover? --- */
 
@@ -392,8 +393,12 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 	ret = beest_qp_connect(qp, key, remote, limit, NULL);
 	if (ret == -EISCONN && qp->untold && strcmp(qp->peer_key, key) == 0)
 		ret = 0;		/* only the record failed the last time */
+	if (qp->qp->state != IBV_QPS_RTR)	/* which leads back by a reset only */
+		ret = beest_retry_judge(ret, limit, &hb->log);
+	if (ret == -EISCONN || ret == -EAGAIN)
+		return ret;
 	if (ret < 0)
-		return ret == -EISCONN ? ret : refuse(hb, qp, remote, ret);
+		return refuse(hb, qp, remote, ret);
 
 	if (qp->local.transport != BEEST_UD || qp->published != qp->local.endpoint.generation)
 		ret = beest_handshake_put(hb, qp, qp->key);
@@ -443,24 +448,44 @@ static bool same_endpoint(const struct beest_endpoint *a, const struct beest_end
 	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
 }
 
+/* Connects to the peer as it was seen.  1: done; 0: that has to be tried again a moment later. */
+static int see_connect(struct beest_handshake *handshake)
+{
+	int ret;
+
+	handshake->get->unmet = handshake->unmet;
+	if (beest_clock_now() < handshake->again_at)
+		return 0;
+	ret = connected_peer(handshake) ? connect_replacement(handshake) :
+	      beest_handshake_connect(handshake->hb, handshake->qp, handshake->peer_key,
+				      &handshake->peer.endpoint, handshake->wait->limit);
+	if (ret != -EAGAIN)
+		return ret < 0 ? ret : 1;
+	handshake->again_at = beest_clock_deadline(BEEST_RETRY_PAUSE);
+	snprintf(handshake->unmet, sizeof(handshake->unmet), "this end cannot connect to it yet: %s",
+		 beest_error_text());
+
+	return 0;
+}
+
+/* 1: it is connected to the peer as it was seen. */
 static int see_peer(struct beest_handshake *handshake, bool closed)
 {
-	const struct beest_endpoint *remote = &handshake->peer.endpoint;
 	const struct beest_endpoint *connected = connected_peer(handshake);
-	struct beest_qp *qp = handshake->qp;
-	bool same = connected && same_endpoint(remote, connected);
+	const char *unmet = handshake->get->unmet;
+	int ret;
 
 	/* A closed record still confirms a connection, but none is made to it any more. */
-	if (closed)
-		return same;
-	if (same)
-		return 0;
-	/* The peer waits for the record that shows it. */
-	handshake->wait->hurry |= qp->local.transport != BEEST_UD;
+	if (closed || (connected && same_endpoint(&handshake->peer.endpoint, connected)))
+		return connected && same_endpoint(&handshake->peer.endpoint, connected);
+	ret = see_connect(handshake);
+	if (ret > 0) {
+		handshake->get->unmet = unmet;
+		/* The peer waits for the record that shows it. */
+		handshake->wait->hurry |= handshake->qp->local.transport != BEEST_UD;
+	}
 
-	return connected ? connect_replacement(handshake) :
-	       beest_handshake_connect(handshake->hb, qp, handshake->peer_key, remote,
-				       handshake->wait->limit);
+	return ret;
 }
 
 int beest_handshake_see(void *data, const struct beest_record *record)
@@ -485,7 +510,7 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 	get->rank = record->rank;
 
 	ret = see_peer(handshake, closed);
-	if (ret < 0 || (closed && ret == 0))
+	if (ret <= 0)
 		return ret;
 	if (handshake->qp->local.transport == BEEST_UD)
 		return 1;
@@ -509,6 +534,7 @@ int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_c
 	handshake->peer_key = peer_key;
 	handshake->wait = wait;
 	handshake->get = get;
+	handshake->again_at = 0;
 	*get = (struct beest_wait_get){
 		.kind = BEEST_KIND_QP, .key = handshake->key, .name = peer_key,
 		.see = beest_handshake_see, .data = handshake,
@@ -565,9 +591,13 @@ static int see_successor(void *data, const struct beest_record *record)
 	if (ret == 0 && record->flags & BEEST_RECORD_CLOSED)
 		return beest_fail(ESHUTDOWN, "queue pair '%s': its peer '%s' has left",
 				  handshake->qp->node.name, handshake->peer_key);
-	if (ret < 0 || same_endpoint(&handshake->peer.endpoint, connected_peer(handshake)))
-		return ret;
-	ret = connect_replacement(handshake);
+	if (ret == 0 && connected_peer(handshake) &&
+	    same_endpoint(&handshake->peer.endpoint, connected_peer(handshake)))
+		return 0;
+	if (ret == 0)
+		ret = see_connect(handshake);
+	if (ret == 0)
+		return 0;
 	if (ret < 0)
 		return beest_fail_prefix(ret, "queue pair '%s' and '%s'", handshake->qp->node.name,
 					 handshake->peer_key);
@@ -592,5 +622,6 @@ int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
 		ret = beest_wait_run(hb->registry, &wait);
 	}
 
-	return ret == 0 ? 1 : wait.expired ? 0 : ret;
+	/* It is not connected if a replacement was seen, but could not be connected to. */
+	return ret == 0 ? 1 : wait.expired && connected_peer(&handshake) ? 0 : ret;
 }

@@ -63,13 +63,13 @@ int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
 
 /*
  * -> RTS, and puts the record that shows it.  If that fails, the sentence names the peer, and the
- * record gives the peer the reason.
+ * record gives the peer the reason.  -EAGAIN: that may pass, see beest_retry_judge().
  */
 int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
 			    const struct beest_endpoint *remote, const struct beest_limit *limit);
 
-/* Room for a refusal and its reason. */
-#define BEEST_HANDSHAKE_UNMET (BEEST_REASON_MAX + 128)
+/* Room for a refusal and its reason, or why a device cannot reach the peer. */
+#define BEEST_HANDSHAKE_UNMET BEEST_KV_WHY
 
 /*
  * One queue pair on its way to a confirmed peer.  Each sight of the peer's record takes it
@@ -83,6 +83,7 @@ struct beest_handshake {
 	struct beest_wait_get *get;	/* of it, filled by beest_handshake_start() */
 	struct beest_qp_body peer;	/* as seen last */
 	char unmet[BEEST_HANDSHAKE_UNMET];	/* why that is not accepted */
+	int64_t again_at;		/* not to be connected before; 0: at once */
 	char key[BEEST_KEY_MAX + 1];
 };
 

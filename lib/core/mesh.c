@@ -17,6 +17,7 @@
 #include "lib/core/meshown.h"
 #include "lib/core/meshphase.h"
 #include "lib/core/pairs.h"
+#include "lib/verbs/retry.h"
 
 /* ---------------------------------------------------------------------- beginning --- */
 
@@ -171,15 +172,18 @@ const struct beest_kind beest_mesh_kind = {
 	.noun = "mesh", .size = sizeof(struct hartebeest_mesh), .dispose = mesh_dispose,
 };
 
-static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
+static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr,
+		     const struct beest_limit *limit)
 {
 	int ret;
 
 	ret = regions_find(mesh, attr);
 	if (ret == 0)
-		ret = beest_meshqps_make(&mesh->qps, attr);
+		ret = beest_meshqps_make(&mesh->qps, attr, limit);
 	if (ret == 0)
-		ret = beest_contribution_make(mesh);
+		do
+			ret = beest_contribution_make(mesh);
+		while (beest_retry(&ret, limit, &mesh->qps.hb->log));
 
 	return ret;
 }
@@ -190,7 +194,7 @@ static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_me
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.create);
-	ret = mesh_make(mesh, attr);
+	ret = mesh_make(mesh, attr, limit);
 	if (mesh->gather)
 		ret = beest_meshown_bringup(mesh, ret, limit);
 	else if (ret == 0)
@@ -285,7 +289,9 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 	if (mesh->gather)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange "
 				  "and cannot be repaired", mesh->node.name);
-	ret = beest_contribution_renew(mesh);
+	do
+		ret = beest_contribution_renew(mesh);
+	while (beest_retry(&ret, limit, &mesh->qps.hb->log));
 	if (ret < 0)
 		return beest_fail_prefix(ret, "mesh '%s'", mesh->node.name);
 	beest_fence_abandon(mesh->fence);

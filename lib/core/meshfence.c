@@ -14,6 +14,7 @@
 #include "lib/core/meshphase.h"
 #include "lib/core/meshrows.h"
 #include "lib/rendezvous/fencecall.h"
+#include "lib/verbs/retry.h"
 
 /* A bring-up or repair. */
 struct bringup {
@@ -21,6 +22,9 @@ struct bringup {
 	const struct beest_limit *limit;
 	uint8_t *value;			/* what this rank contributes, and the list of numbers */
 	bool rows;			/* this rank, which leads, has put rows */
+	uint64_t view;			/* whose newcomers these are; 0: none yet */
+	struct beest_newcomers new;
+	int64_t again_at;		/* not to be connected before */
 };
 
 /* ---------------------------------------------------------------------- to connect --- */
@@ -67,22 +71,60 @@ static int numbers_find(struct bringup *bringup, const struct beest_view *view,
 	return beest_contribution_lists(mesh, view, new, rows);
 }
 
+static void newcomers_forget(struct bringup *bringup)
+{
+	beest_contribution_forget(&bringup->new);
+	memset(&bringup->new, 0, sizeof(bringup->new));
+	bringup->view = 0;
+}
+
+/* Finds whom to connect to, and the numbers of their queue pairs. */
+static int newcomers_find(struct bringup *bringup, const struct beest_view *view)
+{
+	int ret;
+
+	if (bringup->view == view->id)
+		return 0;
+	newcomers_forget(bringup);
+	ret = beest_contribution_find(bringup->mesh, view, false, &bringup->new);
+	if (ret == 0)
+		ret = numbers_find(bringup, view, &bringup->new);
+	if (ret == 0)
+		bringup->view = view->id;
+
+	return ret;
+}
+
+/* -EAGAIN: some are connected by now, others may be later. */
+static int newcomers_connect(struct bringup *bringup, struct beest_view *view)
+{
+	struct hartebeest_mesh *mesh = bringup->mesh;
+	int ret;
+
+	if (beest_clock_now() < bringup->again_at)
+		return -EAGAIN;
+	ret = beest_retry_judge(beest_contribution_connect(mesh, view, &bringup->new,
+							   bringup->limit),
+				bringup->limit, &mesh->qps.hb->log);
+	if (ret != -EAGAIN)
+		return ret;
+	bringup->again_at = beest_clock_deadline(BEEST_RETRY_PAUSE);
+
+	return -EAGAIN;
+}
+
 static int view_take(void *data, struct beest_view *view)
 {
 	struct bringup *bringup = data;
 	struct hartebeest_mesh *mesh = bringup->mesh;
-	struct beest_newcomers new;
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.fetch);
-	ret = beest_contribution_find(mesh, view, false, &new);
+	ret = newcomers_find(bringup, view);
 	if (ret == 0)
-		ret = numbers_find(bringup, view, &new);
-	if (ret == 0)
-		ret = beest_contribution_connect(mesh, view, &new, bringup->limit);
-	else if (ret == -EAGAIN)
+		ret = newcomers_connect(bringup, view);
+	if (ret == -EAGAIN)
 		beest_meshphase_enter(mesh, &mesh->stats.wait);
-	beest_contribution_forget(&new);
 	if (ret == 0 || ret == -EAGAIN)
 		return ret;
 
@@ -172,6 +214,7 @@ int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_lim
 	ret = value_make(&bringup, &call);
 	if (ret == 0)
 		ret = beest_fencecall_run(mesh->fence, &call);
+	newcomers_forget(&bringup);
 	free(bringup.value);
 	if (bringup.rows)
 		beest_meshrows_delete(mesh);
@@ -205,7 +248,7 @@ int beest_meshfence_fetch(const struct hartebeest_mesh *mesh, size_t position,
 	struct beest_limit limit;
 	int ret;
 
-	beest_limit_start(&limit, &hb->cancel, 0, hb->options.timeout);
+	limit = beest_context_limit(hb);
 	ret = call_make(mesh, &limit, &call);
 
 	return ret < 0 ? ret : beest_fencecall_fetch(&call, mesh->view, position, view);

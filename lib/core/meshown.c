@@ -13,8 +13,10 @@
 #include "lib/base/random.h"
 #include "lib/base/text.h"
 #include "lib/core/contribution.h"
+#include "lib/core/context.h"
 #include "lib/core/meshown.h"
 #include "lib/core/meshphase.h"
+#include "lib/verbs/retry.h"
 
 /* The calls of gather() for a mesh; those of its barriers follow. */
 enum { CALL_FORMS = 1, CALL_VIEWS, CALL_ENDPOINTS, CALL_RESULTS };
@@ -334,7 +336,9 @@ static int gathered_connect(struct gathering *g, const struct beest_limit *limit
 	if (ret == 0)
 		ret = beest_contribution_lists(g->mesh, view, &new, false);
 	if (ret == 0)
-		ret = beest_contribution_connect(g->mesh, view, &new, limit);
+		do
+			ret = beest_contribution_connect(g->mesh, view, &new, limit);
+		while (beest_retry(&ret, limit, &g->mesh->qps.hb->log));
 	beest_contribution_forget(&new);
 	beest_view_free(view);
 

@@ -16,6 +16,7 @@
 #include "lib/verbs/cq.h"
 #include "lib/verbs/pd.h"
 #include "lib/verbs/quota.h"
+#include "lib/verbs/retry.h"
 
 /* Defaults are small, since a larger queue pair takes longer to create. */
 #define DEFAULT_REQUESTS 16
@@ -177,7 +178,8 @@ static int qp_make(struct beest_meshqps *qps, size_t slot, struct ibv_qp_init_at
 	return beest_qp_init_again(qp);
 }
 
-static int qps_make(struct beest_meshqps *qps, struct ibv_qp_init_attr *init)
+static int qps_make(struct beest_meshqps *qps, struct ibv_qp_init_attr *init,
+		    const struct beest_limit *limit)
 {
 	struct beest_qp qp;
 	size_t slot;
@@ -185,7 +187,9 @@ static int qps_make(struct beest_meshqps *qps, struct ibv_qp_init_attr *init)
 
 	ret = model_make(qps, init);
 	if (ret == 0)
-		ret = beest_qp_init(qps->model, &qps->hb->port);
+		do
+			ret = beest_qp_init(qps->model, &qps->hb->port);
+		while (beest_retry(&ret, limit, &qps->hb->log));
 	if (ret == 0) {
 		beest_qp_share_reads(qps->model, qps->count);
 		qp = *qps->model;
@@ -209,7 +213,8 @@ static void qps_load(struct beest_meshqps *qps, int sign)
 	beest_context_load(qps->hb, qps->cq, sign * each * (int64_t)qps->count, who);
 }
 
-int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_attr *attr)
+int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_attr *attr,
+		       const struct beest_limit *limit)
 {
 	struct ibv_qp_init_attr init;
 	int ret;
@@ -227,7 +232,7 @@ int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_a
 	if (!qps->slots)
 		return beest_fail(ENOMEM, "no memory for %zu queue pairs", qps->count);
 
-	ret = beest_context_need_device(qps->hb);
+	ret = beest_context_need_device(qps->hb, limit);
 	if (ret == 0)
 		ret = count_check(qps);
 	if (ret == 0)
@@ -237,7 +242,7 @@ int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_a
 			      (init.cap.max_send_wr + init.cap.max_recv_wr));
 	init.send_cq = init.recv_cq = qps->cq;
 	if (ret == 0)
-		ret = qps_make(qps, &init);
+		ret = qps_make(qps, &init, limit);
 	if (ret == 0 && !qps->own_cq)
 		qps_load(qps, 1);
 
@@ -403,6 +408,8 @@ static int qps_begin_again(const struct beest_meshqps *qps,
 	if (qps_are_datagram(qps))
 		return 0;
 	for (i = 0; i < count && ret == 0; i++) {
+		if (peers[i].connected)
+			continue;
 		*culprit = peers[i].position;
 		slot = peer_index(qps, peers[i].position) * qps->per_peer;
 		for (index = 0; index < qps->per_peer && ret == 0; index++)
@@ -455,7 +462,7 @@ static int qp_connect_timed(struct beest_meshqps *qps, const struct beest_meshqp
 /* The threads that connect, each taking the next peer when it is done with one. */
 struct workers {
 	struct beest_meshqps *qps;
-	const struct beest_meshqps_peer *peers;
+	struct beest_meshqps_peer *peers;
 	size_t count, next;		/* next: atomic */
 	const struct beest_limit *limit;
 	pthread_mutex_t lock;		/* covers the first failure: */
@@ -486,12 +493,15 @@ static void *worker_run(void *data)
 	int ret;
 
 	while ((i = __atomic_fetch_add(&workers->next, 1, __ATOMIC_RELAXED)) < workers->count) {
+		if (workers->peers[i].connected)
+			continue;
 		timed = i % TIMED_EACH == 0 || i + 1 == workers->count;
 		ret = timed ? qp_connect_timed(workers->qps, &workers->peers[i], workers->limit,
 					       &qp) : 0;
 		for (index = timed; index < each && ret == 0; index++)
 			ret = qp_connect(workers->qps, &workers->peers[i], index, workers->limit,
 					 &qp, NULL);
+		workers->peers[i].connected = ret == 0;
 		if (ret < 0)
 			workers_fail(workers, i, ret);
 	}
@@ -499,7 +509,7 @@ static void *worker_run(void *data)
 	return NULL;
 }
 
-int beest_meshqps_connect(struct beest_meshqps *qps, const struct beest_meshqps_peer *peers,
+int beest_meshqps_connect(struct beest_meshqps *qps, struct beest_meshqps_peer *peers,
 			  size_t count, const struct beest_limit *limit, size_t *culprit)
 {
 	struct workers workers = {

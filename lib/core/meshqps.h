@@ -39,7 +39,8 @@ struct beest_meshqps {
 };
 
 /* Makes the queue pairs and takes them to INIT.  Errors of hartebeest_mesh_connect(). */
-int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_attr *attr);
+int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_attr *attr,
+		       const struct beest_limit *limit);
 void beest_meshqps_end(struct beest_meshqps *qps);
 
 /*
@@ -59,13 +60,14 @@ struct beest_meshqps_peer {
 	struct beest_endpoint endpoint;	/* with the numbers of the peer's first queue pair */
 	const uint32_t *numbers;	/* of its queue pairs for this rank; NULL: in a row */
 	size_t slot;			/* at the peer, of its first one for this rank */
+	bool connected;			/* set by beest_meshqps_connect(), which then passes over it */
 };
 
 /*
  * Connects to all of @peers.  Queue pairs that were connected before go through RESET.  The
  * sentence of a failure names both ends, and @culprit is then the position of the peer.
  */
-int beest_meshqps_connect(struct beest_meshqps *qps, const struct beest_meshqps_peer *peers,
+int beest_meshqps_connect(struct beest_meshqps *qps, struct beest_meshqps_peer *peers,
 			  size_t count, const struct beest_limit *limit, size_t *culprit);
 
 /*

@@ -151,7 +151,8 @@ static void pair_fail(struct hartebeest_pair *pair, int ret)
 }
 
 /* Takes the queue pair to INIT, unless it is connected to this very peer. */
-static int pair_enter(struct hartebeest_context *hb, struct pairing *pairing)
+static int pair_enter(struct hartebeest_context *hb, struct pairing *pairing,
+		      const struct beest_limit *limit)
 {
 	struct beest_qp *qp = pairing->qp;
 	enum ibv_qp_state state;
@@ -161,16 +162,16 @@ static int pair_enter(struct hartebeest_context *hb, struct pairing *pairing)
 	if (ret < 0)
 		return ret;
 	if (!qp->port)
-		return beest_bringup_init(hb, qp);
+		return beest_bringup_init(hb, qp, limit);
 	if (qp->local.transport == BEEST_UD && state == IBV_QPS_RTS)
-		return beest_qp_serve(qp);
+		return beest_bringup_serve(hb, qp, limit);
 	if ((state == IBV_QPS_RTR || state == IBV_QPS_RTS) &&
 	    strcmp(qp->peer_key, pairing->pair->peer_key) == 0)
 		return 0;
 	if (state != IBV_QPS_INIT && state != IBV_QPS_RESET)
 		ret = beest_qp_reset(qp);
 	if (ret == 0 && state != IBV_QPS_INIT)
-		ret = beest_bringup_init(hb, qp);
+		ret = beest_bringup_init(hb, qp, limit);
 
 	return ret;
 }
@@ -380,7 +381,7 @@ static int pair_start(struct pairs *pairs, struct pairing *pairing)
 	ret = beest_bringup_check(pairs->hb, pairing->qp, pairing->pair->key,
 				  pairing->pair->peer_key);
 	if (ret == 0)
-		ret = pair_enter(pairs->hb, pairing);
+		ret = pair_enter(pairs->hb, pairing, pairs->wait.limit);
 	if (ret == 0)
 		ret = pair_offer(pairs->hb, pairing);
 	if (ret == 0)

@@ -7,8 +7,8 @@
 #include "lib/path/rdmacm.h"
 
 /* Finds where a path starts.  *from stays NULL if the kernel may choose. */
-static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
-		    const struct beest_ipaddr **from)
+static int local_ip(struct hartebeest_context *hb, const struct beest_limit *limit,
+		    struct beest_ipaddr *ip, const struct beest_ipaddr **from)
 {
 	int ret = 0;
 
@@ -17,7 +17,7 @@ static int local_ip(struct hartebeest_context *hb, struct beest_ipaddr *ip,
 	} else {
 		if (!hb->options.device_name && !beest_context_has_device(hb))
 			return 0;
-		ret = beest_context_need_device(hb);
+		ret = beest_context_need_device(hb, limit);
 		if (ret == 0)
 			ret = beest_port_ip(&hb->device, &hb->policy, ip);
 	}
@@ -39,7 +39,7 @@ int beest_pathquery_ask(struct hartebeest_context *hb, const char *text,
 
 	ret = beest_pathrec_parse(text, &to, &question.scope);
 	if (ret == 0)
-		ret = local_ip(hb, &from, &question.from);
+		ret = local_ip(hb, limit, &from, &question.from);
 	if (ret < 0)
 		return ret;
 

@@ -283,6 +283,12 @@ static const struct beest_codec_field ip_rows[] = {
 };
 static const struct beest_codec_layout ip_layout = BEEST_CODEC_LAYOUT(ip_rows);
 
+static const struct beest_codec_field ece_rows[] = {
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.ece.vendor, UINT),
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.ece.options, UINT),
+};
+static const struct beest_codec_layout ece_layout = BEEST_CODEC_LAYOUT(ece_rows);
+
 static const struct beest_codec_field mr_rows[] = {
 	BEEST_CODEC_ROW(hartebeest_remote_mr, address, UINT),
 	BEEST_CODEC_ROW(hartebeest_remote_mr, length, UINT),
@@ -292,6 +298,7 @@ static const struct beest_codec_field mr_rows[] = {
 static const struct beest_codec_layout mr_layout = BEEST_CODEC_LAYOUT(mr_rows);
 
 #define IP_SIZE 16
+#define ECE_SIZE 8
 
 static uint8_t qp_flags(const struct beest_qp_body *body)
 {
@@ -302,6 +309,8 @@ static uint8_t qp_flags(const struct beest_qp_body *body)
 		flags |= body->reason[0] ? BEEST_RECORD_REFUSED : BEEST_RECORD_ECHO;
 	if (memcmp(&end->ip, &end->gid, sizeof(end->ip)) != 0)
 		flags |= BEEST_RECORD_IP;
+	if (end->ece.vendor)
+		flags |= BEEST_RECORD_ECE;
 
 	return flags;
 }
@@ -330,6 +339,8 @@ int beest_record_qp_encode(const struct beest_qp_body *body,
 	used += regions_encode(regions, body->regions, bytes + used);
 	if (*flags & BEEST_RECORD_REFUSED)
 		used += text_write(body->reason, sizeof(body->reason), bytes + used);
+	if (*flags & BEEST_RECORD_ECE)
+		used += beest_codec_encode(&ece_layout, body, bytes + used, ECE_SIZE);
 
 	return used;
 }
@@ -458,6 +469,8 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 	at = qp_region_at(record, body->regions);
 	if (ret == 0 && record->flags & BEEST_RECORD_REFUSED)
 		ret = text_read(record, &at, body->reason, sizeof(body->reason));
+	if (ret == 0 && record->flags & BEEST_RECORD_ECE)
+		ret = body_decode(&ece_layout, record, at, body);
 
 	return ret < 0 ? ret : endpoint_check(&body->endpoint);
 }
@@ -843,6 +856,8 @@ static const struct beest_codec_field mesh_rows[] = {
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.psn, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qkey, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.generation, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ece.vendor, UINT),
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ece.options, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.gid, BYTES),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ip, BYTES),
 };

@@ -58,6 +58,8 @@ static const struct beest_word resolver_words[] = {
 	{ "record", BEEST_RESOLVER_RECORD }, { "rdmacm", BEEST_RESOLVER_RDMACM }, { NULL, 0 },
 };
 
+static const struct beest_word ece_words[] = { { "auto", 1 }, { "off", 0 }, { NULL, 0 } };
+
 static int check_servers(const char *text)
 {
 	struct beest_hostport *list = NULL;
@@ -121,8 +123,13 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "traffic class of the global routing header" },
 	{ "qp_attr.hop_limit", QP(hop_limit), .initial = "64", RANGE(1, 255),
 	  .help = "hop limit of the global routing header" },
-	{ "qp_attr.flow_label", QP(flow_label), .initial = "0", RANGE(0, 0xfffff),
-	  .help = "flow label of the global routing header" },
+	{ "qp_attr.flow_label", QP(flow_label), .word = "auto", .meaning = BEEST_AUTO,
+	  .initial = "0", RANGE(0, 0xfffff),
+	  .help = "flow label of the global routing header, by which RoCE v2 chooses its UDP source "
+		  "port; auto: another one for each pair of queue pair numbers, as rdma_cm does" },
+	{ "qp_attr.ece", WORD(ece_words), .per_transport = true,
+	  .offset = offsetof(struct beest_qp_options, ece), .initial = "auto",
+	  .help = "enhanced connection establishment: auto, what both adapters can do, or off" },
 	/* The top bit would select a privileged key instead. */
 	{ "qp_attr.qkey", QP(qkey), .initial = "0x11111111", RANGE(0, 0x7fffffff),
 	  .help = "queue key of datagrams" },
@@ -371,8 +378,13 @@ static const struct beest_option *nearest_row(const char *plain)
 {
 	const struct beest_option *row, *best = NULL;
 	struct beest_nearest nearest;
+	size_t section = strcspn(plain, ".");
 	int tails;
 
+	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
+		if (!strncmp(row->name, plain, section + 1) && !strcmp(tail_of(row->name),
+								       tail_of(plain)))
+			return row;
 	for (tails = 0; tails < 2 && !best; tails++) {
 		beest_nearest_start(&nearest, tails ? tail_of(plain) : plain);
 		for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)

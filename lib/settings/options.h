@@ -61,7 +61,8 @@ struct beest_qp_options {
 	int64_t pkey;			/* AUTO: first full member */
 	int64_t traffic_class;
 	int64_t hop_limit;
-	int64_t flow_label;		/* 20 bits */
+	int64_t flow_label;		/* 20 bits; AUTO: by both queue pair numbers */
+	int64_t ece;			/* 1: the options that both adapters have */
 	int64_t static_rate;		/* enum ibv_rate, 0: as fast as the port */
 	int64_t qkey;			/* UD */
 	int64_t access_flags;		/* AUTO: all the device can do */

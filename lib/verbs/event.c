@@ -115,7 +115,7 @@ static bool queue_has(const struct beest_events *events, const struct hartebeest
 	return false;
 }
 
-/* A full queue drops its oldest event.  device_gone, port_down and changes keep its effect. */
+/* A full queue drops its oldest event.  device_gone, down_since and changes keep its effect. */
 static void queue_push(struct beest_events *events, const struct hartebeest_event *event)
 {
 	if (events->count == BEEST_EVENTS_MAX) {
@@ -192,9 +192,11 @@ static void event_conclude(struct beest_events *events, struct hartebeest_event 
 
 	events->changes += own;
 	events->device_gone |= gone;
-	if (down || (event->type == IBV_EVENT_PORT_ACTIVE && own))
-		events->port_down = down;
-	event->fatal = gone || down;
+	if (down && !events->down_since)
+		events->down_since = beest_clock_now();
+	if (event->type == IBV_EVENT_PORT_ACTIVE && own)
+		events->down_since = 0;
+	event->fatal = gone;
 }
 
 static bool events_read_one(struct beest_events *events)
@@ -299,23 +301,6 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 	return 1;
 }
 
-/* Asks the port itself: a flapping link may be up again by now. */
-static int events_check_port(struct beest_events *events)
-{
-	struct ibv_port_attr attr;
-	int ret;
-
-	ret = beest_device_port(events->device, &attr);
-	if (ret < 0)
-		return ret;
-	if (attr.state == IBV_PORT_ACTIVE) {
-		events->port_down = false;
-		return 0;
-	}
-	return beest_fail(ENETDOWN, "port %s went down during the wait, and is %s",
-			  events->device->label, beest_device_state_text(attr.state));
-}
-
 uint64_t beest_events_changes(struct beest_events *events)
 {
 	BEEST_HOLD(&events->lock);
@@ -332,5 +317,13 @@ int beest_events_check(struct beest_events *events)
 	if (events->device_gone)
 		return beest_fail(EIO, "device %s reported a fatal error: close the context and "
 				  "open another", events->device->name);
-	return events->port_down ? events_check_port(events) : 0;
+	return 0;
+}
+
+int64_t beest_events_down(struct beest_events *events)
+{
+	BEEST_HOLD(&events->lock);
+
+	events_read_all(events);
+	return events->down_since ? beest_clock_now() - events->down_since : 0;
 }

@@ -3,7 +3,7 @@
  * event.h - what the device reports by itself: port down, device dead, tables changed
  *
  * Owns the queue of events that were read and not yet handed out, and what follows from
- * them: whether the device is gone, the port is down, or its tables may have changed.
+ * them: whether the device is gone, since when the port is down, or whether its tables may have changed.
  * There is no thread: every call that waits reads events.  Each is acknowledged as it is
  * read, so that destroying an object never has to wait for that.  An event that an object
  * reports repeatedly is kept once.  Knows no names but those from describe().
@@ -36,7 +36,8 @@ struct beest_events {
 	pthread_mutex_t lock;		/* covers all below */
 	struct hartebeest_event queue[BEEST_EVENTS_MAX];
 	unsigned int first, count;
-	bool device_gone, port_down;
+	bool device_gone;
+	int64_t down_since;		/* when the port was seen to go down; 0: it is up */
 	uint64_t changes;		/* events of this port: its tables may differ now */
 	int epoll, ready;		/* for beest_events_fd(); -1: not asked for */
 };
@@ -60,9 +61,12 @@ int beest_events_get(struct beest_events *events, struct hartebeest_event *event
 uint64_t beest_events_changes(struct beest_events *events);
 
 /*
- * Reads pending events, for a caller that waits for something else.  -EIO: the device is
- * gone; -ENETDOWN: the port went down and is not back.
+ * Reads pending events, for a caller that waits for something else.  -EIO: the device is gone.  A
+ * port that is down may be back before the caller needs it.
  */
 int beest_events_check(struct beest_events *events);
+
+/* Reads pending events.  Returns for how long the port is down; 0: no event shows that. */
+int64_t beest_events_down(struct beest_events *events);
 
 #endif

@@ -23,6 +23,8 @@ static void newer_find_all(void)
 	newer_find("_ibv_query_gid_ex", &newer.query_gid);
 	newer_find("_ibv_query_gid_table", &newer.query_gids);
 	newer_find("ibv_reg_dmabuf_mr", &newer.reg_dmabuf);
+	newer_find("ibv_query_ece", &newer.query_ece);
+	newer_find("ibv_set_ece", &newer.set_ece);
 }
 
 const struct beest_newer *beest_newer(void)

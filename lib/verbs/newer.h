@@ -38,11 +38,22 @@ typedef ssize_t beest_newer_query_gids(struct ibv_context *verbs, struct beest_n
 typedef struct ibv_mr *beest_newer_reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length,
 					      uint64_t iova, int fd, int access);
 
+/* struct ibv_ece of rdma-core 31. */
+struct beest_newer_ece {
+	uint32_t vendor_id;
+	uint32_t options;
+	uint32_t comp_mask;
+};
+
+/* ibv_query_ece(3) and ibv_set_ece(3), since rdma-core 31.  They return an errno. */
+typedef int beest_newer_ece_call(struct ibv_qp *qp, struct beest_newer_ece *ece);
+
 /* Each is NULL where the libibverbs of this process lacks it. */
 struct beest_newer {
 	beest_newer_query_gid *query_gid;
 	beest_newer_query_gids *query_gids;
 	beest_newer_reg_dmabuf *reg_dmabuf;
+	beest_newer_ece_call *query_ece, *set_ece;
 };
 
 /* Looks the functions up once in a process. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/verbs/pd.h"
@@ -49,13 +50,34 @@ static bool choice_is_current(const struct beest_port *port, uint64_t changes)
 	return port->choice.gid.roce && beest_source_holds(port->device, &port->choice.gid);
 }
 
-/* Peers refuse a record with another MTU, and no device takes it. */
-static int mtu_check(const struct beest_port *port, const struct ibv_port_attr *attr)
+static int state_check(const struct beest_port *port, enum ibv_port_state state)
 {
-	int mtu = (int)attr->active_mtu;
+	int64_t down;
 
-	if (mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096)
+	if (state == IBV_PORT_ACTIVE)
 		return 0;
+	down = port->events ? beest_events_down(port->events) : 0;
+
+	return beest_fail(ENETDOWN, "port %s is %s%s%s%s", port->device->label,
+			  beest_device_state_text(state), down ? ", for " : "",
+			  down ? BEEST_SPAN(down) : "", down ? " now" : "");
+}
+
+int beest_port_check(const struct beest_port *port)
+{
+	struct ibv_port_attr attr;
+	int ret = beest_device_port(port->device, &attr);
+
+	return ret < 0 ? ret : state_check(port, attr.state);
+}
+
+/* Peers refuse a record with another MTU, and no device takes it. */
+static int attr_check(const struct beest_port *port, const struct ibv_port_attr *attr)
+{
+	int mtu = (int)attr->active_mtu, ret = state_check(port, attr->state);
+
+	if (ret < 0 || (mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096))
+		return ret;
 
 	return beest_fail(EIO, "port %s reports the MTU %d, which is not within %d..%d (enum "
 			  "ibv_mtu): are its driver and rdma-core of the same release?",
@@ -72,7 +94,7 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 	choice_forget(port);
 	ret = beest_device_port(port->device, &choice.attr);
 	if (ret == 0)
-		ret = mtu_check(port, &choice.attr);
+		ret = attr_check(port, &choice.attr);
 	if (ret == 0)
 		ret = beest_source_choose(port->device, pd, port->policy, port->log, &choice.gid,
 					  reason, sizeof(reason));
@@ -120,9 +142,8 @@ int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr)
 	int ret;
 
 	ret = beest_device_port(port->device, attr);
-	if (ret < 0 || attr->state != IBV_PORT_ACTIVE)
-		return ret;
-	ret = mtu_check(port, attr);
+	if (ret == 0)
+		ret = attr_check(port, attr);
 	if (ret < 0)
 		return ret;
 
@@ -130,7 +151,7 @@ int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr)
 	if (kept->lid != attr->lid || kept->active_mtu != attr->active_mtu)
 		choice_forget(port);
 	pthread_mutex_unlock(&port->lock);
-	return 1;
+	return 0;
 }
 
 int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uint16_t wanted,

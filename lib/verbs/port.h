@@ -53,19 +53,22 @@ void beest_port_end(struct beest_port *port);
 
 /*
  * Returns the kept choice, or a new one, which is logged when its reason is new.  The GID of
- * a new choice is tried with an address handle of @pd.  Errors of beest_source_choose(), or -EIO:
- * the port reports an impossible MTU; then no choice is kept.
+ * a new choice is tried with an address handle of @pd.  Errors of beest_source_choose(), -ENETDOWN:
+ * the port is not active, or -EIO: it reports an impossible MTU; then no choice is kept.
  */
 int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 		      struct beest_port_choice *choice);
 
 /*
  * Queries the port, which does not report that its MTU has changed, nor another LID while the
- * program reads the events.  Drops the kept choice if its LID or MTU was another one.  1: @attr
- * has what the port has now; 0: it is not active, so that its values are not those of a later
- * connection.  Errors of ibv_query_port(3), or -EIO: an impossible MTU.
+ * program reads the events.  Drops the kept choice if its LID or MTU was another one.  Errors of
+ * ibv_query_port(3), -ENETDOWN: the port is not active, so that its values are not those of a later
+ * connection, or -EIO: an impossible MTU.
  */
 int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr);
+
+/* -ENETDOWN: the port is not active now; the sentence says for how long, as far as events tell. */
+int beest_port_check(const struct beest_port *port);
 
 /* As beest_device_pkey(), but kept with the choice.  A transport always wants the same P_Key. */
 int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uint16_t wanted,

@@ -12,6 +12,7 @@
 #include "lib/base/random.h"
 #include "lib/base/reserve.h"
 #include "lib/base/text.h"
+#include "lib/verbs/ece.h"
 #include "lib/verbs/qp.h"
 #include "lib/verbs/quota.h"
 #include "lib/verbs/source.h"
@@ -135,6 +136,7 @@ static void qp_name_parts(struct beest_qp *qp)
 	qp->node.needs[1] = qp->qp->send_cq;
 	qp->node.needs[2] = qp->qp->recv_cq;
 	qp->node.needs[3] = qp->qp->srq;
+	qp->local.ece = beest_ece_of(qp->qp);
 }
 
 int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
@@ -292,6 +294,7 @@ static void qp_describe_port(struct beest_qp *qp, const struct ibv_port_attr *po
 			  IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
 	own->grh_required = !!(port->flags & IBV_QPF_GRH_REQUIRED);
 	own->max_dest_rd_atomic = reads_in_of(options, limits);
+	own->ece = options->ece ? qp->local.ece : (struct beest_ece){ .vendor = 0 };
 	if (!qp->taken_over) {
 		own->qkey = (uint32_t)options->qkey;
 		qp->local.access_flags = access_flags_of(&qp->local, limits);
@@ -395,7 +398,7 @@ int beest_qp_look_again(struct beest_qp *qp)
 	int ret;
 
 	ret = beest_port_look_again(qp->port, &port);
-	if (ret <= 0)
+	if (ret < 0)
 		return ret;
 
 	qp_take_port(qp, &port);
@@ -731,6 +734,52 @@ static int qp_reach_rtr(struct beest_qp *qp, struct beest_connection *path)
 	return 0;
 }
 
+/* This end can do fewer than it has published: its peer has to learn that, and to do without. */
+static void ece_lower(struct beest_qp *qp, uint32_t options, const char *why)
+{
+	uint32_t *offered = &qp->local.endpoint.ece.options;
+
+	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': %s: device %s does with ECE "
+		  "options 0x%x instead of 0x%x%s", qp->node.name, why, qp->device->name, options,
+		  *offered, qp->key[0] ? "" : "; the peer may use them all: set qp_attr.ece=off "
+		  "at both ends");
+	*offered = options;
+	qp_draw_generation(qp);
+}
+
+/*
+ * Sets the options of both ends before RTR.  A queue pair that had others before a reset needs that
+ * even if there are none.
+ */
+static void ece_enter(struct beest_qp *qp, struct beest_connection *path)
+{
+	char why[96];
+	int ret;
+
+	if (!qp->local.endpoint.ece.vendor)
+		return;
+	ret = beest_ece_set(qp->qp, &path->ece);
+	if (ret == 0)
+		return;
+	snprintf(why, sizeof(why), "ibv_set_ece(3) failed: %s", strerror(-ret));
+	path->ece.options = 0;
+	ece_lower(qp, 0, why);
+}
+
+/* In RTR, the device has what it made of them. */
+static void ece_read_back(struct beest_qp *qp, struct beest_connection *path)
+{
+	struct beest_ece used;
+
+	if (!path->ece.options)
+		return;
+	used = beest_ece_of(qp->qp);
+	used = beest_ece_common(&path->ece, &used);
+	if (used.options != path->ece.options)
+		ece_lower(qp, used.options, "the device accepted fewer");
+	path->ece = used;
+}
+
 /* Warns of reads and atomics that the devices make impossible, though no option forbids them. */
 static void qp_warn_of_reads(const struct beest_qp *qp, const struct beest_connection *path)
 {
@@ -756,7 +805,7 @@ static void qp_warn_of_reads(const struct beest_qp *qp, const struct beest_conne
 static void qp_log_connection(const struct beest_qp *qp, const struct beest_connection *path)
 {
 	const struct beest_log *log = qp->port->log;
-	char agreed[192];
+	char agreed[384];
 
 	if (log->level < BEEST_LOG_INFO)
 		return;		/* making the text took half the instructions of a connection */
@@ -826,8 +875,12 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 	int ret;
 
 	ret = qp_find_way(qp, remote, limit, &path);
-	if (ret >= 0 && state == IBV_QPS_INIT)
+	if (ret >= 0 && state == IBV_QPS_INIT) {
+		ece_enter(qp, &path);
 		ret = qp_reach_rtr(qp, &path);
+	}
+	if (ret >= 0 && state == IBV_QPS_INIT)
+		ece_read_back(qp, &path);
 	if (ready)
 		*ready = beest_clock_now();
 	if (ret >= 0 && state == IBV_QPS_INIT)

@@ -86,8 +86,8 @@ int beest_qp_init(struct beest_qp *qp, struct beest_port *port);
 
 /*
  * Looks up LID and MTU of the port again.  1: they are others than INIT found, and @qp has another
- * generation: it is to be published before a peer counts as connected.  0: they are the same, or
- * the port is not active.  Errors of beest_port_look_again().
+ * generation: it is to be published before a peer counts as connected.  0: they are the same.
+ * Errors of beest_port_look_again().
  */
 int beest_qp_look_again(struct beest_qp *qp);
 

@@ -15,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/ipaddr.h"
 #include "lib/base/text.h"
+#include "lib/verbs/ece.h"
 #include "lib/verbs/quota.h"
 
 /* ------------------------------------------------------------- words --- */
@@ -65,6 +66,8 @@ int beest_transition_mtu_bytes(int mtu)
 {
 	return 128 << mtu;
 }
+
+#define FLOW_LABEL_MASK 0xfffff
 
 /* From this LID on, they are of multicast groups. */
 #define LID_MULTICAST 0xc000
@@ -217,6 +220,26 @@ static int agree_on_subnet(const struct beest_local *local, const struct beest_e
 			  local->label, BEEST_GID_TEXT(&local->endpoint.gid));
 }
 
+/*
+ * The label that rdma_cm and the kernel's drivers derive from both numbers (rdma_calc_flow_label()
+ * in include/rdma/ib_verbs.h): the same at both ends.
+ */
+static uint32_t flow_label_of(uint32_t a, uint32_t b)
+{
+	uint64_t label = (uint64_t)a * b;
+
+	label ^= label >> 20;
+	label ^= label >> 40;
+
+	return (uint32_t)label & FLOW_LABEL_MASK;
+}
+
+/* The UDP source port that follows from a label: rdma_flow_label_to_udp_sport() there. */
+static unsigned int udp_port_of(uint32_t label)
+{
+	return 0xc000 | ((label & 0x3fff) ^ (label >> 14));
+}
+
 /* RoCE always has a GRH; @global adds one on InfiniBand. */
 static void fill_address(const struct beest_local *local, const struct hartebeest_path *way,
 			 bool global, uint8_t sgid_index, struct ibv_ah_attr *ah)
@@ -253,7 +276,8 @@ static void fill_address_of(const struct beest_local *local, const struct beest_
 		.sl = (uint8_t)options->sl,
 		.src_path_bits = (uint8_t)options->src_path_bits,
 		.rate = (uint8_t)options->static_rate,
-		.flow_label = (uint32_t)options->flow_label,
+		.flow_label = options->flow_label != BEEST_AUTO ? (uint32_t)options->flow_label :
+			      flow_label_of(local->endpoint.qp_num, remote->qp_num),
 		.hop_limit = (uint8_t)options->hop_limit,
 		.traffic_class = (uint8_t)options->traffic_class,
 	};
@@ -288,6 +312,7 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 					remote->max_dest_rd_atomic);
 	path->dest_qp_num = remote->qp_num;
 	path->rq_psn = remote->psn;
+	path->ece = beest_ece_common(&own->ece, &remote->ece);
 	fill_address_of(local, remote, &path->ah);
 	return 0;
 }
@@ -317,14 +342,18 @@ int beest_transition_apply_path(const struct beest_local *local,
 				const struct hartebeest_path *route, uint8_t sgid_index,
 				struct beest_connection *path)
 {
+	uint32_t label;
 	int ret;
 
 	ret = agree_on_path(local, route);
 	if (ret < 0)
 		return ret;
 
+	label = path->ah.grh.flow_label;
 	fill_address(local, route, path->ah.is_global || route->hop_limit > 0, sgid_index,
 		     &path->ah);
+	if (local->options->flow_label == BEEST_AUTO && path->ah.is_global && !route->flow_label)
+		path->ah.grh.flow_label = label;
 	if (route->mtu >= IBV_MTU_256 && route->mtu < path->mtu)
 		path->mtu = (enum ibv_mtu)route->mtu;
 	return 0;
@@ -347,6 +376,16 @@ const char *beest_transition_agreed_text(const struct beest_local *local,
 			       "the peer), in %d", path->max_rd_atomic,
 			       (int)local->options->max_rd_atomic, local->max_init_rd_atomic,
 			       remote->max_dest_rd_atomic, local->endpoint.max_dest_rd_atomic);
+	if (path->ah.is_global && path->ah.grh.flow_label)
+		beest_text_add(&agreed, ", flow label 0x%x", path->ah.grh.flow_label);
+	if (path->ah.is_global && path->ah.grh.flow_label && remote->roce == BEEST_ROCE_V2)
+		beest_text_add(&agreed, " (UDP source port %u)",
+			       udp_port_of(path->ah.grh.flow_label));
+	if (local->endpoint.ece.vendor || remote->ece.vendor)
+		beest_text_add(&agreed, ", ECE options 0x%x (0x%x of vendor 0x%x here, 0x%x of "
+			       "0x%x at the peer)", path->ece.options, local->endpoint.ece.options,
+			       local->endpoint.ece.vendor, remote->ece.options,
+			       remote->ece.vendor);
 	return text;
 }
 
@@ -440,41 +479,53 @@ int beest_transition_attr(enum beest_transition step, const struct beest_local *
 #define HANDLE BEEST_TRANSITIONS
 #define RTR_OR_HANDLE (1 << BEEST_TO_RTR | 1 << HANDLE)
 
-/* The causes that users found behind these errors, by transition. */
-static const struct {
+/*
+ * The causes that users found behind these errors, by transition.  @more follows the peer's address;
+ * NULL: that is not the matter.
+ */
+static const struct cause {
 	int steps;
 	int err;
-	const char *cause;
+	const char *text, *more;
 } causes[] = {
 	{ 1 << BEEST_TO_INIT, EINVAL, "the access flags or the P_Key index do not suit the "
-	  "device" },
-	{ RTR_OR_HANDLE, ETIMEDOUT, "the peer's address does not answer to ARP or neighbour "
+	  "device", NULL },
+	{ RTR_OR_HANDLE, ETIMEDOUT, "the peer's address", " does not answer to ARP or neighbour "
 	  "discovery: is its interface up, and in the same network?" },
-	{ RTR_OR_HANDLE, ENETUNREACH, "there is no route to the peer's address" },
-	{ RTR_OR_HANDLE, EHOSTUNREACH, "there is no route to the peer's address" },
-	{ RTR_OR_HANDLE, ENODATA, "the GID at this index is gone: was the address removed?" },
-	{ RTR_OR_HANDLE, ENODEV, "the GID belongs to no interface of this network name space" },
-	{ RTR_OR_HANDLE, ENXIO, "the GID at this index has no network interface" },
+	{ RTR_OR_HANDLE, ENETUNREACH, "there is no route to the peer's address", "" },
+	{ RTR_OR_HANDLE, EHOSTUNREACH, "there is no route to the peer's address", "" },
+	{ RTR_OR_HANDLE, ENODATA, "the GID at this index is gone: was the address removed?", NULL },
+	{ RTR_OR_HANDLE, ENODEV, "the GID belongs to no interface of this network name space",
+	  NULL },
+	{ RTR_OR_HANDLE, ENXIO, "the GID at this index has no network interface", NULL },
 	{ 1 << HANDLE, EINVAL, "the device rejects one of these values, or the GID table "
-	  "changed" },
+	  "changed", NULL },
 	{ 1 << BEEST_TO_RTR, EINVAL, "the device rejects one of these values (it may have no "
 	  "resources left for incoming reads: qp_attr.max_dest_rd_atomic), or the GID table "
-	  "changed" },
+	  "changed", NULL },
 	{ 1 << BEEST_TO_RTR, ENOMEM, "the device has no resources left, perhaps for incoming "
-	  "reads: lower qp_attr.max_dest_rd_atomic" },
-	{ 1 << BEEST_TO_RTS, EINVAL, "max_rd_atomic, timeout or retry counts exceed the device" },
+	  "reads: lower qp_attr.max_dest_rd_atomic", NULL },
+	{ 1 << BEEST_TO_RTS, EINVAL, "max_rd_atomic, timeout or retry counts exceed the device",
+	  NULL },
 };
 
-/* NULL: there is none. */
-static const char *cause_find(int step, int err)
+#define CAUSE_SIZE 256
+
+/* "": there is none. */
+static void cause_say(int step, int err, const struct beest_connection *path,
+		      char text[CAUSE_SIZE])
 {
-	size_t i;
+	const struct beest_ipaddr *to = path ? (const void *)path->ah.grh.dgid.raw : NULL;
+	const struct cause *cause = causes;
 
-	for (i = 0; i < BEEST_COUNT(causes); i++)
-		if (causes[i].steps & 1 << step && causes[i].err == err)
-			return causes[i].cause;
-
-	return NULL;
+	while (cause < causes + BEEST_COUNT(causes) &&
+	       (!(cause->steps & 1 << step) || cause->err != err))
+		cause++;
+	text[0] = '\0';
+	if (cause < causes + BEEST_COUNT(causes))
+		snprintf(text, CAUSE_SIZE, "%s%s%s%s", cause->text, cause->more && to ? " " : "",
+			 cause->more && to ? BEEST_IP_TEXT(to) : "",
+			 cause->more ? cause->more : "");
 }
 
 static void step_values(enum beest_transition step, const struct beest_local *local,
@@ -500,8 +551,7 @@ int beest_transition_handle(struct ibv_pd *pd, const struct beest_local *local,
 			    struct beest_connection *path)
 {
 	const struct beest_ipaddr *to = (const struct beest_ipaddr *)path->ah.grh.dgid.raw;
-	const char *cause;
-	char what[256];
+	char what[256], cause[CAUSE_SIZE];
 	int ret;
 
 	errno = 0;
@@ -514,9 +564,9 @@ int beest_transition_handle(struct ibv_pd *pd, const struct beest_local *local,
 		 "to %s%sLID %d", local->label, local->sgid_index,
 		 BEEST_GID_TEXT(&local->endpoint.gid), path->ah.is_global ?
 		 BEEST_GID_TEXT(to) : "", path->ah.is_global ? ", " : "", path->ah.dlid);
-	cause = cause_find(HANDLE, -ret);
+	cause_say(HANDLE, -ret, path, cause);
 
-	return cause ? beest_fail(-ret, "%s: %s; %s", what, strerror(-ret), cause) :
+	return cause[0] ? beest_fail(-ret, "%s: %s; %s", what, strerror(-ret), cause) :
 	       beest_quota_fail(ret, "%s", what);
 }
 
@@ -524,8 +574,7 @@ int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
 			  const struct beest_local *local, const struct beest_connection *path)
 {
 	struct ibv_qp_attr attr;
-	const char *cause;
-	char values[384];
+	char values[384], cause[CAUSE_SIZE];
 	int mask, ret;
 
 	mask = beest_transition_attr(step, local, path, &attr);
@@ -534,10 +583,10 @@ int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
 		return 0;
 
 	step_values(step, local, path, values, sizeof(values));
-	cause = cause_find(step, -ret);
+	cause_say(step, -ret, path, cause);
 	return beest_fail(-ret, "%s of QP %" PRIu32 " on %s failed: %s; %s (%s)",
 			  steps[step].text, qp->qp_num, local->label, strerror(-ret),
-			  cause ? cause : "see dmesg(1) on this host", values);
+			  cause[0] ? cause : "see dmesg(1) on this host", values);
 }
 
 int beest_transition_reset(struct ibv_qp *qp)

@@ -27,6 +27,7 @@ struct beest_local {
 	uint16_t pkey_index;
 	uint8_t max_init_rd_atomic;	/* device limit on outstanding reads */
 	int access_flags;
+	struct beest_ece ece;		/* what its device had when it was made */
 	uint8_t lmc;			/* number of low LID bits that the port ignores */
 	bool asks_rdmacm;		/* which gives the path, so that it may lead to a router */
 	const char *label;		/* "mlx5_0:1", for sentences */
@@ -38,6 +39,7 @@ struct beest_connection {
 	uint8_t max_rd_atomic;
 	uint32_t dest_qp_num;
 	uint32_t rq_psn;
+	struct beest_ece ece;		/* of both ends */
 	struct ibv_ah_attr ah;
 	struct ibv_ah *handle;		/* UD: made from ah */
 };

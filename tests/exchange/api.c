@@ -116,6 +116,17 @@ static void leave(struct side *side)
 	memset(side, 0, sizeof(*side));
 }
 
+static char warnings[1024];
+
+static void keep_warning(void *data, int level, const char *line)
+{
+	size_t used = strlen(warnings);
+
+	(void)data;
+	(void)level;
+	snprintf(warnings + used, sizeof(warnings) - used, "%s\n", line);
+}
+
 /* The steps of either end.  The errors belong to the thread that ran the step. */
 static int publish(struct side *side)
 {
@@ -853,10 +864,10 @@ static void an_address_that_cannot_be_made(void **state)
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(hartebeest_qp_init(a.hb, "qp"), 0);
 	fake_verbs_fail("ibv_create_ah", 1, ETIMEDOUT);
-	assert_int_equal(connect_qp(&a), -ETIMEDOUT);
-	assert_error_has(", fake1:1): cannot make an address handle on fake0:1 from GID index 3 "
+	assert_int_equal(hartebeest_qp_connect(a.hb, "qp", "b/qp", HARTEBEEST_ONCE), -EAGAIN);
+	assert_error_has("cannot make an address handle on fake0:1 from GID index 3 "
 			 "(::ffff:10.0.0.1) to ::ffff:10.0.0.2, LID 0: Connection timed out; the "
-			 "peer's address does not answer to ARP");
+			 "peer's address 10.0.0.2 does not answer to ARP");
 	assert_int_equal(hartebeest_qp_ud_address(a.hb, "qp", "b/qp", &address), -ENOTCONN);
 	assert_int_equal(connect_qp(&a), 0);
 	assert_int_equal(hartebeest_qp_ud_address(a.hb, "qp", "b/qp", &address), 0);
@@ -947,8 +958,8 @@ static void the_device_refuses(void **state)
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(introduce(&b), 0);
 	assert_int_equal(fetch(&a), 0);
-	fake_verbs_fail("ibv_modify_qp", 1, ETIMEDOUT);
-	assert_int_equal(connect_qp(&a), -ETIMEDOUT);
+	fake_verbs_fail("ibv_modify_qp", 1, EPERM);
+	assert_int_equal(connect_qp(&a), -EPERM);
 	assert_error_has("queue pair 'qp' and 'b/qp': peer (rank 1 on ");
 	assert_error_has(", fake1:1): INIT -> RTR of QP ");
 	assert_error_has("to QP ");
@@ -963,6 +974,88 @@ static void the_device_refuses(void **state)
 	assert_int_equal(connect_qp(&a), 0);
 	together(confirm);
 	are_connected();
+}
+
+static int connect_by_steps(struct side *side)
+{
+	return connect_qp(side);
+}
+
+static int connect_by_pairs(struct side *side)
+{
+	struct hartebeest_pair pair;
+
+	hartebeest_pair_init(&pair);
+	pair.qp = "qp", pair.key = side->own, pair.peer_key = side->peer;
+
+	return hartebeest_pairs_connect(side->hb, &pair, 1, 0);
+}
+
+static int connect_once(struct side *side)
+{
+	return hartebeest_qp_connect(side->hb, "qp", side->peer, HARTEBEEST_ONCE);
+}
+
+/*
+ * A neighbour that does not answer yet, a route that is not there yet: RTR is tried again, and the
+ * log says so once.  The peer hears of no refusal.
+ */
+static void errors_that_pass(void **state)
+{
+	static const int errors[] = { ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN };
+	int (*const calls[])(struct side *side) = { connect_by_steps, connect_by_pairs };
+	const char *said;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2 * BEEST_COUNT(errors); i++) {
+		both(IBV_QPT_RC);
+		hartebeest_log_set(a.hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
+		warnings[0] = '\0';
+		assert_int_equal(publish(&a), 0);
+		assert_int_equal(introduce(&b), 0);
+		assert_int_equal(fetch(&a), 0);
+		fake_verbs_fail("ibv_modify_qp", 1, errors[i / 2]);
+		assert_int_equal(connect_once(&a), -EAGAIN);
+		assert_error_has(": INIT -> RTR of QP ");
+		assert_error_has(strerror(errors[i / 2]));
+		fake_verbs_fail("ibv_modify_qp", 1, errors[i / 2]);
+		assert_int_equal(calls[i % 2](&a), 0);
+		said = strstr(warnings, "; trying again for up to ");
+		assert_non_null(said);
+		assert_null(strstr(said + 1, "; trying again"));
+		assert_int_equal(fake_verbs.fired, 2);
+		assert_int_equal(confirm(&b), 0);
+		are_connected();
+		leave(&a);
+		leave(&b);
+		fake_verbs.fired = 0;
+	}
+}
+
+/* Until the deadline.  Then the sentence names the neighbour, and the peer hears the reason. */
+static void errors_that_do_not_pass(void **state)
+{
+	int (*const calls[])(struct side *side) = { connect_by_steps, connect_by_pairs };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(calls); i++) {
+		both(IBV_QPT_RC);
+		assert_int_equal(publish(&a), 0);
+		assert_int_equal(introduce(&b), 0);
+		assert_int_equal(fetch(&a), 0);
+		fake_verbs_fail("ibv_modify_qp", 0, EHOSTUNREACH);
+		assert_int_equal(IN_VAIN(calls[i](&a)), -EHOSTUNREACH);
+		assert_error_has("tried for 60 s: INIT -> RTR of QP ");
+		assert_error_has("No route to host; there is no route to the peer's address "
+				 "10.0.0.2 (");
+		memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
+		leave(&a);
+		assert_int_equal(confirm(&b), -ECONNABORTED);
+		assert_error_has("it could not connect to this queue pair, and gave up: tried for ");
+		leave(&b);
+	}
 }
 
 /* ------------------------------------------------------------ confirmation --- */
@@ -2655,17 +2748,6 @@ static void a_sealed_record_shows_no_numbers(void **state)
 	free(bytes);
 }
 
-static char warnings[1024];
-
-static void keep_warning(void *data, int level, const char *line)
-{
-	size_t used = strlen(warnings);
-
-	(void)data;
-	(void)level;
-	snprintf(warnings + used, sizeof(warnings) - used, "%s\n", line);
-}
-
 /* Does a rank of that job warn of the secret when it stores something? */
 static bool secret_is_warned_of(const char *job_id)
 {
@@ -2735,6 +2817,8 @@ int main(void)
 		TEST(a_refusal_is_fetched),
 		TEST(nothing_was_fetched),
 		TEST(the_device_refuses),
+		TEST(errors_that_pass),
+		TEST(errors_that_do_not_pass),
 		TEST(a_passive_peer_is_confirmed),
 		TEST(following_stores_the_record),
 		TEST(a_peer_that_never_comes),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * event.c - the port of a real device goes down while a call waits
+ * event.c - the port of a real device goes down for a moment
  *
  * Takes v0, the interface below rxe0, down and up again, so it runs only in the tests' own
  * virtual machine.
@@ -15,6 +15,7 @@
 
 #include "hartebeest-post.h"
 #include "hartebeest.h"
+#include "tests/support/make.h"
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/rank.h"
@@ -32,10 +33,11 @@ static void need_machine(void)
 	exit(77);
 }
 
-static void *pull(void *data)
+/* A cable that is put back in. */
+static void *plug(void *data)
 {
 	pause_ms(300);
-	return system("ip link set v0 down") == 0 ? NULL : data;
+	return system("ip link set v0 up") == 0 ? NULL : data;
 }
 
 static struct hartebeest_context *open_at_rxe0(const char *timeout)
@@ -65,9 +67,10 @@ static void comes(struct hartebeest_context *hb, enum ibv_event_type type, int f
 	assert_int_equal(event.fatal, fatal);
 }
 
+/* What needs no device goes on; what needs the port waits for it. */
 static void a_port_that_goes_down(void **state)
 {
-	struct hartebeest_context *hb = open_at_rxe0(NULL);
+	struct hartebeest_context *hb = open_at_rxe0("2s");
 	struct hartebeest_event event;
 	struct pollfd waiting = { .events = POLLIN };
 	pthread_t thread;
@@ -75,26 +78,44 @@ static void a_port_that_goes_down(void **state)
 	(void)state;
 	while (hartebeest_event_get(hb, &event, HARTEBEEST_ONCE) > 0)
 		;			/* events from the machine's start */
-	pthread_create(&thread, NULL, pull, NULL);
-	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL, 0), -ENETDOWN);
-	assert_non_null(strstr(hartebeest_error(),
-			       "port rxe0:1 went down during the wait, and is down"));
-	pthread_join(thread, NULL);
-
+	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
+	assert_int_equal(cq_make(hb, "cq", 16, 0, NULL), 0);
+	assert_int_equal(qp_make(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(system("ip link set v0 down"), 0);
 	waiting.fd = hartebeest_event_fd(hb);
-	assert_int_equal(poll(&waiting, 1, 0), 1);
-	comes(hb, IBV_EVENT_PORT_ERR, 1);
-	assert_int_equal(system("ip link set v0 up"), 0);
+	assert_int_equal(poll(&waiting, 1, -1), 1);
+	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL, 0), -ETIMEDOUT);
+	assert_int_equal(hartebeest_msg_push(hb, "there", "", 0, 0), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "there", NULL, 0, NULL, 0), 0);
+	assert_int_equal(hartebeest_qp_publish(hb, "qp", "own", HARTEBEEST_ONCE), -EAGAIN);
+	assert_non_null(strstr(hartebeest_error(), "port rxe0:1 is down, for "));
+	assert_int_equal(hartebeest_qp_publish(hb, "qp", "own", 0), -ENETDOWN);
+	assert_non_null(strstr(hartebeest_error(), "tried for 2 s: port rxe0:1 is down, for "));
+	comes(hb, IBV_EVENT_PORT_ERR, 0);
+
+	pthread_create(&thread, NULL, plug, NULL);
+	assert_int_equal(hartebeest_qp_publish(hb, "qp", "own", hartebeest_clock() +
+					       INT64_C(60000000000)), 0);
+	pthread_join(thread, NULL);
 	comes(hb, IBV_EVENT_PORT_ACTIVE, 0);
 	hartebeest_close(hb);
 }
 
-static void a_wait_after_it_came_back(void **state)
+/* A program that begins while its port is down. */
+static void a_port_that_comes_late(void **state)
 {
-	struct hartebeest_context *hb = open_at_rxe0("2s");
+	const struct rank_settings settings = {
+		.servers = cache_hostport(cache)->text, .timeout = "60s", .device = "rxe0",
+	};
+	struct hartebeest_context *hb;
+	pthread_t thread;
 
 	(void)state;
-	assert_int_equal(hartebeest_msg_wait(hb, "never", NULL, 0, NULL, 0), -ETIMEDOUT);
+	assert_int_equal(system("ip link set v0 down"), 0);
+	pthread_create(&thread, NULL, plug, NULL);
+	assert_int_equal(rank_open(&hb, &settings), 0);
+	assert_int_equal(hartebeest_pd_create(hb, "pd", NULL), 0);
+	pthread_join(thread, NULL);
 	hartebeest_close(hb);
 }
 
@@ -102,7 +123,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_port_that_goes_down),
-		cmocka_unit_test(a_wait_after_it_came_back),
+		cmocka_unit_test(a_port_that_comes_late),
 	};
 
 	need_machine();

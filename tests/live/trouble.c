@@ -125,8 +125,8 @@ struct trouble {
 };
 
 static const struct trouble troubles[] = {
-	{ "ip link set v0 down", "ip link set v0 up", "whether the link is up", -ENODATA,
-	  "v0 (interface down)" },
+	{ "ip link set v0 down", "ip link set v0 up", "whether the link is up", -ENETDOWN,
+	  "port rxe0:1 is down, for " },
 	{ "ip address del 10.9.0.1/24 dev v0", "ip address add 10.9.0.1/24 dev v0",
 	  "the address of this end is gone from the GID table", -ENODATA,
 	  "was its address removed?" },
@@ -153,16 +153,6 @@ static void write_in_vain(struct live *live, const char *told)
 	EXPECT(strstr(text, told) != NULL);
 }
 
-/* A wait ends when the local port goes down, and may be repeated. */
-static void await_repair(struct live *live)
-{
-	int ret;
-
-	while ((ret = hartebeest_msg_wait(live->hb, "repaired", NULL, 0, NULL, 0)) == -ENETDOWN)
-		pause_ms(50);
-	EXPECT(ret == 0);
-}
-
 static int troubled_rank(int rank, void *data)
 {
 	const struct trouble *trouble = data;
@@ -185,7 +175,7 @@ static int troubled_rank(int rank, void *data)
 		gids_settle();
 		EXPECT(hartebeest_msg_push(live.hb, "repaired", "", 0, 0) == 0);
 	} else {
-		await_repair(&live);
+		EXPECT(hartebeest_msg_wait(live.hb, "repaired", NULL, 0, NULL, 0) == 0);
 	}
 	EXPECT(hartebeest_qp_reconnect(live.hb, "qp", live.peer, 0) == 0);
 	live_talk(&live);

@@ -268,6 +268,7 @@ struct fake_channel {
 struct fake_qp {
 	struct object object;
 	struct ibv_qp qp;
+	uint32_t ece_set, ece_has;	/* for RTR; as it is read back */
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 };
@@ -1463,10 +1464,56 @@ static void take_over(struct fake_qp *qp, enum ibv_qp_state to,
 		if (mask & fields[i].bit)
 			memcpy((char *)&qp->attr + fields[i].offset,
 			       (const char *)attr + fields[i].offset, fields[i].size);
+	if (to == RTR)
+		qp->ece_has = qp->ece_set & ~described(qp->qp.context)->ece_refuses;
 	qp->attr.rq_psn &= PSN_MASK;
 	qp->attr.sq_psn &= PSN_MASK;
 	qp->attr.cap = qp->init.cap;
 	qp->qp.state = to;
+}
+
+/* As struct ibv_ece, which CentOS 7's header lacks. */
+struct fake_ece {
+	uint32_t vendor_id, options, comp_mask;
+};
+
+EXPORTED int fake_query_ece(struct ibv_qp *, struct fake_ece *) __asm__("ibv_query_ece");
+EXPORTED int fake_set_ece(struct ibv_qp *, struct fake_ece *) __asm__("ibv_set_ece");
+
+int fake_query_ece(struct ibv_qp *qp, struct fake_ece *ece)
+{
+	const struct fake_device *device = described(qp->context);
+	int error = called("ibv_query_ece");
+
+	if (error || !device->ece_vendor)
+		return error ? returned(error) : EOPNOTSUPP;
+	ece->vendor_id = device->ece_vendor;
+	ece->options = fake_qp(qp)->ece_has;
+	ece->comp_mask = 0;
+	return 0;
+}
+
+int fake_set_ece(struct ibv_qp *qp, struct fake_ece *ece)
+{
+	const struct fake_device *device = described(qp->context);
+	int error = called("ibv_set_ece");
+
+	if (error)
+		return returned(error);
+	if (device->ece_error)
+		return device->ece_error;
+	if (ece->vendor_id != device->ece_vendor || ece->comp_mask || qp->state != IBV_QPS_INIT)
+		return EINVAL;
+	fake_qp(qp)->ece_set = ece->options;
+	fake_qp(qp)->ece_has = 0;
+	return 0;
+}
+
+uint32_t fake_verbs_ece(const struct ibv_qp *qp)
+{
+	const struct fake_qp *own = CONTAINER(qp, struct fake_qp, qp);
+
+	return own->ece_set ? own->ece_has : 0;
 }
 
 static int modify(struct fake_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -1579,6 +1626,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	grant(&attr->cap.max_recv_wr, device->attr.max_qp_wr);
 	qp = make(sizeof(*qp), &fake_verbs.qps, plain_free);
 	qp->init = *attr;
+	qp->ece_has = described(pd->context)->ece_options;
 	qp->attr.cap = attr->cap;
 	fill_qp(&qp->qp, pd, attr);
 	use_queues(&qp->qp, 1);

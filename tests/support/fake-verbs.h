@@ -91,6 +91,9 @@ struct fake_device {
 	uint32_t max_inline;		/* ibv_create_qp fails with inline_error above it */
 	int inline_error;
 	int open_error;			/* ibv_open_device fails with this errno */
+	uint32_t ece_vendor, ece_options;	/* vendor 0: no options */
+	uint32_t ece_refuses;		/* RTR does without these of the options set */
+	int ece_error;			/* ibv_set_ece fails with this errno */
 	struct fake_port ports[FAKE_PORTS];	/* ports[0] is port 1 */
 };
 
@@ -207,6 +210,9 @@ int fake_verbs_calls(const char *function);
  * both.
  */
 void fake_verbs_raise(const struct ibv_async_event *event);
+
+/* The options of this queue pair as set, or as RTR took them; 0: none were set. */
+uint32_t fake_verbs_ece(const struct ibv_qp *qp);
 
 /* The last modification of this queue pair; NULL: none yet. */
 const struct fake_modify *fake_verbs_last_modify(const struct ibv_qp *qp);

@@ -137,6 +137,8 @@ static const struct {
 	LIMIT(max_res_rd_atom), LIMIT(max_qp_init_rd_atom),
 	{ "max_inline", offsetof(struct fake_device, max_inline) },
 	{ "inline_error", offsetof(struct fake_device, inline_error) },
+	{ "ece_vendor", offsetof(struct fake_device, ece_vendor) },
+	{ "ece_options", offsetof(struct fake_device, ece_options) },
 };
 
 static void take_limit(char **word)

@@ -538,7 +538,7 @@ static const struct port_change {
 	{ "qp_attr.path_mtu=4", true, 7, IBV_MTU_1024, IBV_PORT_ACTIVE, 7, IBV_MTU_1024,
 	  "changed from 2048 to 1024" },
 	{ "qp_attr.path_mtu=2", true, 7, IBV_MTU_1024, IBV_PORT_ACTIVE, 7, IBV_MTU_512, NULL },
-	/* It has lost its LID for the moment, and the peer would find it without one. */
+	/* It has lost its LID for the moment: the caller tries again. */
 	{ NULL, true, 0, IBV_MTU_256, IBV_PORT_INIT, 7, IBV_MTU_4096, NULL },
 	{ NULL, false, 0, IBV_MTU_512, IBV_PORT_ACTIVE, 0, IBV_MTU_512,
 	  "6 queue pair 'qp': the MTU of port fake0:1 changed from 1024 to 512: publishing again" },
@@ -569,7 +569,7 @@ static void port_change_run(const struct port_change *row)
 	port->state = row->state;
 	asked = fake_verbs_calls("ibv_query_port");
 	assert_int_equal(row->infiniband ? connect_to(qp, "fe80::beef", "::") : connect_roce(qp),
-			 0);
+			 row->state == IBV_PORT_ACTIVE ? 0 : -ENETDOWN);
 	assert_int_equal(fake_verbs_calls("ibv_query_port"), asked + 1);
 	assert_int_equal(qp->local.endpoint.lid, row->uses_lid);
 	assert_int_equal(qp->local.endpoint.mtu, row->uses_mtu);

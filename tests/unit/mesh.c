@@ -2069,6 +2069,65 @@ static void nobody_can_be_connected(void **state)
 	drop();
 }
 
+/* Until a time, each second step that rank 1 takes beyond INIT fails; with INT64_MAX, each. */
+static struct {
+	int64_t until;
+	int steps;
+} unreachable;
+
+static void neighbour_answers_late(const char *function)
+{
+	if (strcmp(function, "ibv_modify_qp") != 0 || crew_data() != &members[1])
+		return;
+	if (++unreachable.steps > 3 && crew_now() < unreachable.until &&
+	    (unreachable.steps % 2 || unreachable.until == INT64_MAX))
+		fake_verbs_fail("ibv_modify_qp", 1, EHOSTUNREACH);
+}
+
+/* A rank whose neighbours do not answer yet connects later; the others wait for it. */
+static void a_neighbour_that_answers_late(void **state)
+{
+	int64_t began;
+	int i;
+
+	(void)state;
+	make(4);
+	began = crew_now();
+	unreachable.until = began + 3 * BEEST_SECOND;
+	unreachable.steps = 0;
+	start(4);
+	fake_verbs.hook = neighbour_answers_late;
+	registry_run();
+	fake_verbs.hook = NULL;
+	assert_true(unreachable.steps > 20);
+	assert_mesh(4, 1);
+	for (i = 0; i < 4; i++)
+		assert_in_range(members[i].ended_at - began, 2 * BEEST_SECOND, 6 * BEEST_SECOND);
+	drop();
+}
+
+/* All ranks hear which neighbour never answered. */
+static void a_neighbour_that_never_answers(void **state)
+{
+	int i;
+
+	(void)state;
+	make(4);
+	unreachable.until = INT64_MAX;
+	unreachable.steps = 0;
+	start(4);
+	fake_verbs.hook = neighbour_answers_late;
+	registry_run();
+	fake_verbs.hook = NULL;
+	assert_int_equal(members[1].ret, -EHOSTUNREACH);
+	for (i = 0; i < 4; i++) {
+		assert_true(members[i].ret < 0);
+		assert_non_null(strstr(members[i].error, "rank 1 cannot connect: tried for "));
+		assert_non_null(strstr(members[i].error, "there is no route to the peer's address "));
+	}
+	drop();
+}
+
 /*
  * Ranks find out at a barrier, or call for the repair at once, when the newcomers are there or long
  * before; and all once more, when nobody is replaced.
@@ -3057,6 +3116,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refusal_ends_one_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_while_others_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_can_be_connected, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_neighbour_that_answers_late, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_neighbour_that_never_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired_by_several_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_newcomer_whom_nobody_repairs_for, setup,

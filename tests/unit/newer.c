@@ -31,7 +31,10 @@ static void looked_up_once(void **state)
 	assert_null(beest_newer()->query_gid);
 	assert_null(beest_newer()->query_gids);
 	assert_null(beest_newer()->reg_dmabuf);
-	assert_string_equal(asked, "_ibv_query_gid_ex _ibv_query_gid_table ibv_reg_dmabuf_mr ");
+	assert_null(beest_newer()->query_ece);
+	assert_null(beest_newer()->set_ece);
+	assert_string_equal(asked, "_ibv_query_gid_ex _ibv_query_gid_table ibv_reg_dmabuf_mr "
+			    "ibv_query_ece ibv_set_ece ");
 }
 
 static void memory_of_a_device_is_refused(void **state)

@@ -698,7 +698,7 @@ static void a_route_that_does_not_suit(void **state)
 static void agreed_in_words(void **state)
 {
 	struct pair pair;
-	char text[192], small[12];
+	char text[384], small[12];
 
 	(void)state;
 	roce(&pair, BEEST_RC, BEEST_ROCE_V2);
@@ -707,14 +707,55 @@ static void agreed_in_words(void **state)
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
 							 text, sizeof(text)),
 			    "path MTU 512 (1024 here, 512 at the peer), reads out 9 (of 16 wanted, "
-			    "16 of the device, 9 at the peer), in 11");
+			    "16 of the device, 9 at the peer), in 11, flow label 0x98765 (UDP source "
+			    "port 51011)");
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
 							 small, sizeof(small)), "path MTU...");
 	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
 	agree(&pair);
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
 							 text, sizeof(text)),
-			    "path MTU 1024 (1024 here, 1024 at the peer)");
+			    "path MTU 1024 (1024 here, 1024 at the peer), flow label 0x98765 (UDP "
+			    "source port 51011)");
+	pair.local.endpoint.ece = (struct beest_ece){ 0x15b3, 0x13 };
+	pair.remote.ece = (struct beest_ece){ 0x15b3, 0x31 };
+	pair.path.ah.grh.flow_label = 0;
+	pair.path.ece.options = 0x11;
+	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
+							 text, sizeof(text)),
+			    "path MTU 1024 (1024 here, 1024 at the peer), ECE options 0x11 (0x13 of "
+			    "vendor 0x15b3 here, 0x31 of 0x15b3 at the peer)");
+}
+
+/* By the kernel's rdma_calc_flow_label(), whose results for these numbers are known. */
+static void a_flow_label_by_numbers(void **state)
+{
+	static const struct {
+		uint32_t own, its, label;
+	} rows[] = {
+		{ 1, 1, 0x00001 }, { 0x11, 0x12, 0x00132 }, { 0xffffff, 0xffffff, 0xfff1e },
+		{ 0x123456, 0x654321, 0xa77ae },
+	};
+	struct beest_qp_options options;
+	struct pair pair;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		roce(&pair, BEEST_RC, BEEST_ROCE_V2);
+		options = *pair.local.options;
+		options.flow_label = BEEST_AUTO;
+		pair.local.options = &options;
+		pair.local.endpoint.qp_num = rows[i].own;
+		pair.remote.qp_num = rows[i].its;
+		agree(&pair);
+		assert_int_equal(pair.path.ah.grh.flow_label, rows[i].label);
+		/* Both ends find the same. */
+		pair.local.endpoint.qp_num = rows[i].its;
+		pair.remote.qp_num = rows[i].own;
+		agree(&pair);
+		assert_int_equal(pair.path.ah.grh.flow_label, rows[i].label);
+	}
 }
 
 /* The worst disagreement first: partitions do not matter when RC meets UD. */
@@ -957,13 +998,13 @@ static void a_failed_step_tells_why(void **state)
 		  "do not suit the device", "port 1, P_Key index 0, access flags 0x7)" },
 		{ BEEST_TO_INIT, EPERM, 1, "RESET -> INIT", "see dmesg(1) on this host",
 		  "port 1, P_Key index 0, access flags 0x7)" },
-		{ BEEST_TO_RTR, ETIMEDOUT, 0, "INIT -> RTR", "the peer's address does not answer "
-		  "to ARP or neighbour discovery: is its interface up, and in the same network?",
+		{ BEEST_TO_RTR, ETIMEDOUT, 0, "INIT -> RTR", "the peer's address 10.0.1.2 does "
+		  "not answer to ARP or neighbour discovery: is its interface up, and in the same network?",
 		  ON_ROCE },
 		{ BEEST_TO_RTR, ENETUNREACH, 0, "INIT -> RTR", "there is no route to the peer's "
-		  "address", ON_ROCE },
+		  "address 10.0.1.2", ON_ROCE },
 		{ BEEST_TO_RTR, EHOSTUNREACH, 0, "INIT -> RTR", "there is no route to the peer's "
-		  "address", ON_ROCE },
+		  "address 10.0.1.2", ON_ROCE },
 		{ BEEST_TO_RTR, ENODATA, 0, "INIT -> RTR", "the GID at this index is gone: was the "
 		  "address removed?", ON_ROCE },
 		{ BEEST_TO_RTR, ENODEV, 0, "INIT -> RTR", "the GID belongs to no interface of this "
@@ -1060,6 +1101,7 @@ int main(void)
 		cmocka_unit_test(a_route_replaces_the_address),
 		cmocka_unit_test(a_route_that_does_not_suit),
 		cmocka_unit_test(agreed_in_words),
+		cmocka_unit_test(a_flow_label_by_numbers),
 		cmocka_unit_test(masks_are_the_kernels),
 		cmocka_unit_test(init_attributes),
 		cmocka_unit_test(rtr_attributes),
