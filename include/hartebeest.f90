@@ -129,8 +129,8 @@ module hartebeest
      integer(c_int64_t) :: gid(2), ip(2)
      integer(c_int32_t) :: qp_type, qp_num, psn, qkey
      integer(c_int16_t) :: lid, pkey
-     integer(c_int32_t) :: rank
-     integer(c_int64_t) :: reserved(4)
+     integer(c_int32_t) :: rank, ece_vendor, ece_options
+     integer(c_int64_t) :: reserved(3)
   end type hartebeest_remote_qp
 
   type, bind(c) :: hartebeest_ud_address

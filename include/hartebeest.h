@@ -927,7 +927,9 @@ struct hartebeest_remote_qp {
 	uint16_t lid;		/* InfiniBand only */
 	uint16_t pkey;		/* P_Key, with the membership bit 0x8000 */
 	int32_t rank;		/* -1: unknown */
-	uint64_t reserved[4];	/* zero */
+	uint32_t ece_vendor;	/* of its adapter, as ibv_query_ece(3); 0: it offers no options */
+	uint32_t ece_options;	/* that it offers */
+	uint64_t reserved[3];	/* zero */
 };
 
 /**

@@ -101,6 +101,8 @@ static void port_text(const struct ports_port *port, char *text, size_t size)
 		beest_text_add(&line, "  numa %d", port->numa);
 	for (i = 0; i < port->pkey_count; i++)
 		beest_text_add(&line, "%s0x%04x", i ? "," : "  p_keys ", port->pkeys[i]);
+	if (port->ece.vendor)
+		beest_text_add(&line, "  ece 0x%x", port->ece.options);
 	if (port->limits.fw_ver[0])
 		beest_text_add(&line, "  firmware %s", port->limits.fw_ver);
 }
@@ -122,6 +124,10 @@ static void port_object(const struct ports_port *port, struct json_object *item)
 	out_json_int(item, "lid", port->attr.lid);
 	out_json_int(item, "sm_lid", port->attr.sm_lid);
 	out_json_text(item, "netdev", port->netdev);
+	if (port->ece.vendor) {
+		out_json_int(item, "ece_vendor", port->ece.vendor);
+		out_json_int(item, "ece_options", port->ece.options);
+	}
 	if (port->numa >= 0)
 		out_json_int(item, "numa", port->numa);
 	out_json_text(item, "firmware", limits->fw_ver);

@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/macro.h"
+#include "lib/verbs/ece.h"
 #include "tools/link.h"
 #include "tools/ports.h"
 
@@ -98,17 +99,29 @@ static int publish(struct link *link, int64_t deadline)
 
 static int fetch(struct link *link, int64_t deadline)
 {
-	struct hartebeest_remote_qp remote;
 	int ret;
 
-	ret = hartebeest_qp_fetch(link->hb, link->meeting->peer_key, &remote, deadline);
+	ret = hartebeest_qp_fetch(link->hb, link->meeting->peer_key, &link->peer, deadline);
 	if (ret < 0)
 		return ret;
 	hartebeest_peer_text(link->hb, link->meeting->peer_key, link->who, sizeof(link->who),
 			     HARTEBEEST_ONCE);
-	snprintf(link->note, sizeof(link->note), "queue pair %" PRIu32 " of %s", remote.qp_num,
+	snprintf(link->note, sizeof(link->note), "queue pair %" PRIu32 " of %s", link->peer.qp_num,
 		 link->who);
 	return 0;
+}
+
+/* The options that both adapters have, as the device has taken them in RTR. */
+static void options_note(struct link *link)
+{
+	const struct beest_ece used = beest_ece_of(link->pinger.qp);
+	size_t length = strlen(link->note);
+
+	if (used.vendor && link->peer.ece_vendor)
+		snprintf(link->note + length, sizeof(link->note) - length,
+			 ", ECE options 0x%" PRIx32 " of both (the peer has 0x%" PRIx32
+			 " of vendor 0x%" PRIx32 ")", used.options, link->peer.ece_options,
+			 link->peer.ece_vendor);
 }
 
 static int connect_qp(struct link *link, int64_t deadline)
@@ -119,6 +132,8 @@ static int connect_qp(struct link *link, int64_t deadline)
 		ret = hartebeest_qp_ud_address(link->hb, NAME, link->meeting->peer_key,
 					    &link->pinger.address);
 	snprintf(link->note, sizeof(link->note), "RTR, RTS");
+	if (ret == 0)
+		options_note(link);
 	return ret;
 }
 

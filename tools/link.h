@@ -23,6 +23,7 @@ struct link {
 	const struct meeting *meeting;	/* its plan and its keys */
 	/* out */
 	struct pinger pinger;		/* ready once the link is up */
+	struct hartebeest_remote_qp peer;	/* as fetched */
 	char who[256];			/* the other end: as in the meeting, then as fetched */
 	char note[1024];		/* what the last step found, or why it failed */
 	const char *cure;		/* of the step that failed */

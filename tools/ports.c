@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/macro.h"
+#include "lib/verbs/ece.h"
 #include "lib/verbs/gidtable.h"
 #include "tools/file.h"
 #include "tools/ports.h"
@@ -40,6 +41,40 @@ static void read_pkeys(struct ibv_context *verbs, struct ports_port *port)
 			port->pkeys[port->pkey_count++] = ntohs(pkey);
 }
 
+/* struct ibv_port_attr has no room for speeds beyond NDR: "800 Gb/sec (4X XDR)". */
+static void read_rate(struct ibv_context *verbs, struct ports_port *port)
+{
+	char line[64];
+	double rate;
+
+	if (file_line(line, sizeof(line), "%s/ports/%d/rate", verbs->device->ibdev_path,
+		      port->port) && sscanf(line, "%lf Gb/sec", &rate) == 1)
+		port->rate = (int64_t)(rate * 1000);
+}
+
+/* Only a queue pair has them. */
+static void read_ece(struct ibv_context *verbs, struct ports_port *port)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 1, .max_recv_wr = 1,
+						.max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_pd *pd = ibv_alloc_pd(verbs);
+	struct ibv_cq *cq = ibv_create_cq(verbs, 2, NULL, NULL, 0);
+	struct ibv_qp *qp;
+
+	attr.send_cq = attr.recv_cq = cq;
+	qp = pd && cq ? ibv_create_qp(pd, &attr) : NULL;
+	if (qp) {
+		port->ece = beest_ece_of(qp);
+		ibv_destroy_qp(qp);
+	}
+	if (cq)
+		ibv_destroy_cq(cq);
+	if (pd)
+		ibv_dealloc_pd(pd);
+}
+
 static void read_port(struct ibv_context *verbs, struct ports_port *port)
 {
 	memset(&port->attr, 0, sizeof(port->attr));
@@ -51,6 +86,9 @@ static void read_port(struct ibv_context *verbs, struct ports_port *port)
 	port->ethernet = !port->network->refusal &&
 			 port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	read_pkeys(verbs, port);
+	read_rate(verbs, port);
+	if (!port->network->refusal)
+		read_ece(verbs, port);
 	read_netdev(verbs, port);
 }
 
@@ -165,6 +203,8 @@ int64_t ports_rate(const struct ports_port *port)
 	static const int widths[] = { 1, 4, 8, 12, 2 };
 	int speed = ffs(port->attr.active_speed), width = ffs(port->attr.active_width);
 
+	if (port->rate)
+		return port->rate;
 	if (speed < 1 || width < 1 || width > (int)BEEST_COUNT(widths))
 		return 0;
 	return (int64_t)speeds[speed - 1] * widths[width - 1];

@@ -12,6 +12,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "lib/base/endpoint.h"
 #include "lib/verbs/network.h"
 
 struct ports_port {
@@ -20,6 +21,8 @@ struct ports_port {
 	struct ibv_device_attr limits;
 	struct ibv_port_attr attr;
 	char netdev[64];		/* "": unknown */
+	int64_t rate;			/* Mbit/s, by sysfs; 0: unknown */
+	struct beest_ece ece;		/* of a queue pair; vendor 0: it has no options */
 	int numa;			/* -1: unknown, or the machine has one node only */
 	uint16_t pkeys[8];		/* the first that are not 0, in host byte order */
 	int pkey_count;

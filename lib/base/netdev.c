@@ -2,6 +2,7 @@
 /* netdev.c - see netdev.h */
 #include "config.h"
 
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -32,6 +33,44 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 			beest_text_copy(name, IF_NAMESIZE, each->ifa_name);
 	freeifaddrs(interfaces);
 	name[strcspn(name, ":")] = '\0';
+}
+
+/* @mask: as a mapped address, whose first 12 bytes do not count, or of IPv6. */
+static bool is_same_network(const struct beest_ipaddr *a, const struct beest_ipaddr *b,
+			    const struct sockaddr *mask)
+{
+	const bool ipv4 = beest_ipaddr_is_ipv4(a);
+	struct beest_ipaddr bits;
+	size_t i;
+
+	if (ipv4 != beest_ipaddr_is_ipv4(b) || beest_ipaddr_is_link_local(b) || !mask ||
+	    mask->sa_family != (ipv4 ? AF_INET : AF_INET6))
+		return false;
+	if (ipv4)
+		memcpy(bits.raw + 12, &((const struct sockaddr_in *)(const void *)mask)->sin_addr, 4);
+	else
+		memcpy(bits.raw, &((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr, 16);
+	for (i = ipv4 ? 12 : 0; i < sizeof(bits.raw); i++)
+		if ((a->raw[i] ^ b->raw[i]) & bits.raw[i])
+			return false;
+
+	return true;
+}
+
+bool beest_netdev_reaches(const char *name, const struct beest_ipaddr *ip)
+{
+	struct ifaddrs *interfaces, *each;
+	struct beest_ipaddr its;
+	bool found = false;
+
+	if (BEEST_RESERVED(getifaddrs(&interfaces)) != 0)
+		return false;
+	for (each = interfaces; each && !found; each = each->ifa_next)
+		found = beest_netdev_is(each, name) && beest_ipaddr_of(each->ifa_addr, &its) &&
+			is_same_network(&its, ip, each->ifa_netmask);
+	freeifaddrs(interfaces);
+
+	return found;
 }
 
 /* Higher is better, and never 0, which means no address. */

@@ -2,8 +2,8 @@
 /*
  * netdev.h - IP addresses of network interfaces
  *
- * Owns both questions to getifaddrs(3): which interface has this address, and which address does
- * this interface have?  Knows nothing of ports: their GID table names the interface.
+ * Owns the questions to getifaddrs(3): which interface has this address, which address does this
+ * interface have, and which network?  Knows nothing of ports: their GID table names the interface.
  */
 #ifndef BEEST_NETDEV_H
 #define BEEST_NETDEV_H
@@ -18,6 +18,9 @@ bool beest_netdev_is(const struct ifaddrs *entry, const char *name);
 
 /* The name of the interface that has @ip (IPv4: mapped), "" when none has it. */
 void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE]);
+
+/* Does the interface @name have an address in the same network as @ip, by its netmask? */
+bool beest_netdev_reaches(const char *name, const struct beest_ipaddr *ip);
 
 /*
  * An address of the interface @name.  Prefers a wider scope over link-local, then @family

@@ -70,6 +70,13 @@ static uint32_t process_place(void)
 	return (uint32_t)place;
 }
 
+bool beest_process_is_here(const struct beest_incarnation *incarnation)
+{
+	const uint32_t place = process_place();
+
+	return memcmp(incarnation->bytes, &place, BEEST_PLACE_SIZE) == 0;
+}
+
 /* The mark depends on the process id, so that a forked child has another one. */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 {

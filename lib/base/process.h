@@ -50,6 +50,9 @@ static inline bool beest_process_is_same_place(const struct beest_incarnation *a
 	return memcmp(a->bytes, b->bytes, BEEST_PLACE_SIZE) == 0;
 }
 
+/* Is it the mark of a process of this place? */
+bool beest_process_is_here(const struct beest_incarnation *incarnation);
+
 /* Errors of beest_random(). */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE]);
 

@@ -103,6 +103,7 @@ static void log_settings(const struct hartebeest_context *hb)
 struct leftovers {
 	const struct beest_log *log;
 	struct beest_text text;
+	char broken[BEEST_ERROR_SIZE / 2];	/* the first that its device did not destroy */
 };
 
 static void leftover_note(void *data, struct beest_node *node, int ret)
@@ -114,14 +115,17 @@ static void leftover_note(void *data, struct beest_node *node, int ret)
 				node->name);
 	else
 		beest_log(left->log, BEEST_LOG_WARN, "%s", beest_error_text());
+	if (ret != -EBUSY && !left->broken[0])
+		beest_text_copy(left->broken, sizeof(left->broken), beest_error_text());
 	free(node);
 }
 
-/* -EBUSY: the device must not be closed. */
+/* -EBUSY, -EIO: the device must not be closed. */
 static int objects_clear(struct hartebeest_context *hb)
 {
 	struct leftovers left = { .log = &hb->log, .text = BEEST_TEXT(512) };
 	struct beest_node *node;
+	int ret;
 
 	for (node = hb->objects.newest; node; node = node->older)
 		if (node->adopted && !hb->borrows)
@@ -131,10 +135,14 @@ static int objects_clear(struct hartebeest_context *hb)
 	if (!left.text.used)
 		return 0;
 
-	beest_fail(EBUSY, "device %s stays open until the process ends, since objects of the "
-		   "program depend on it: %s", hb->device.name, left.text.buffer);
+	/* Then the kernel ends them all with the process. */
+	ret = left.broken[0] ?
+	      beest_fail(EIO, "device %s stays open until the process ends, since it did not destroy "
+			 "an object, on which others depend: %s", hb->device.name, left.broken) :
+	      beest_fail(EBUSY, "device %s stays open until the process ends, since objects of the "
+			 "program depend on it: %s", hb->device.name, left.text.buffer);
 	beest_log(&hb->log, BEEST_LOG_WARN, "%s", beest_error_text());
-	return -EBUSY;
+	return ret;
 }
 
 /* Also frees a context that beest_context_open() has only partly built. */

@@ -43,6 +43,8 @@ void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebees
 	out->lid = remote->lid;
 	out->pkey = remote->pkey;
 	out->rank = remote->rank;
+	out->ece_vendor = remote->ece.vendor;
+	out->ece_options = remote->ece.options;
 }
 
 void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_ud_address *out)

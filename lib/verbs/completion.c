@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lib/verbs/completion.h"
 #include "lib/verbs/source.h"
@@ -75,6 +76,21 @@ static bool own_end_is_lost(const struct beest_qp *qp, enum ibv_wc_status status
 	       !beest_source_holds(qp->device, &qp->source);
 }
 
+bool beest_completion_is_unanswered(const struct beest_qp *qp, const struct ibv_wc *wc)
+{
+	return qp && completion_has_peer(qp) &&
+	       (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RESP_TIMEOUT_ERR);
+}
+
+/* Packets to such a peer go to this end itself. */
+static bool peer_has_own_address(const struct beest_qp *qp, const struct ibv_wc *wc)
+{
+	return beest_completion_is_unanswered(qp, wc) && qp->port &&
+	       memcmp(&qp->remote.gid, &qp->local.endpoint.gid, sizeof(qp->remote.gid)) == 0 &&
+	       qp->remote.lid == qp->local.endpoint.lid &&
+	       !beest_process_is_here(&qp->remote.incarnation);
+}
+
 void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, char *text,
 			   size_t size)
 {
@@ -83,15 +99,12 @@ void beest_completion_text(const struct beest_qp *qp, const struct ibv_wc *wc, c
 
 	completion_ends_text(qp, ends, sizeof(ends));
 	snprintf(text, size, "%s (status %d, vendor error 0x%x): %s; request %" PRIu64
-		 " of %s%s%s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
+		 " of %s%s%s%s", ibv_wc_status_str(wc->status), wc->status, wc->vendor_err,
 		 status_meaning(wc->status), wc->wr_id, ends, lost ? "; but the address of this "
 		 "end is gone from the GID table, or has moved in it" : "",
 		 lost && qp->node.kind == &beest_qp_kind ?
-		 ": hartebeest_qp_reconnect() looks for it again" : "");
-}
-
-bool beest_completion_is_unanswered(const struct beest_qp *qp, const struct ibv_wc *wc)
-{
-	return qp && completion_has_peer(qp) &&
-	       (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_RESP_TIMEOUT_ERR);
+		 ": hartebeest_qp_reconnect() looks for it again" : "",
+		 peer_has_own_address(qp, wc) ? "; and the peer, on another host or in another "
+		 "container, has the address of this end: two machines with one address, such as "
+		 "clones?" : "");
 }

@@ -4,7 +4,9 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/endpoint.h"
 #include "lib/base/error.h"
@@ -32,6 +34,19 @@ const char *beest_device_state_text(enum ibv_port_state state)
 	return (size_t)state < BEEST_COUNT(texts) ? texts[state] : "in an unknown state";
 }
 
+const char *beest_device_virtual_text(const struct ibv_context *verbs, bool ethernet)
+{
+	char path[IBV_SYSFS_PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/device/physfn", verbs->device->ibdev_path);
+	if (access(path, F_OK) != 0)
+		return "";
+	return ethernet ? "; it is a virtual function, whose link its host sets (ip link set PF vf "
+	       "NUMBER state auto)" :
+	       "; it is a virtual function, which needs a GUID and a link of its host (ip link set "
+	       "PF vf NUMBER node_guid GUID, port_guid GUID, state auto)";
+}
+
 int beest_device_port(const struct beest_device *device, struct ibv_port_attr *attr)
 {
 	int ret = beest_error_verbs(ibv_query_port(device->verbs, device->port, attr));
@@ -47,11 +62,13 @@ static int pkey_find(const struct beest_device *device, int count, uint16_t want
 	struct beest_text seen = BEEST_TEXT(BEEST_REASON_SIZE);
 	uint16_t each, best = 0;
 	__be16 raw;
-	int i;
+	int i, unread = 0;
 
 	for (i = 0; i < count; i++) {
-		if (ibv_query_pkey(device->verbs, device->port, i, &raw) != 0)
+		if (ibv_query_pkey(device->verbs, device->port, i, &raw) != 0) {
+			unread++;
 			continue;
+		}
 		each = be16toh(raw);
 		if (!(each & BEEST_PKEY_BASE))
 			continue;		/* a free entry */
@@ -69,7 +86,9 @@ static int pkey_find(const struct beest_device *device, int count, uint16_t want
 		return 0;
 	}
 	if (!seen.used)
-		beest_text_add(&seen, "no P_Key that can be read");
+		beest_text_add(&seen, unread ? "no P_Key that can be read" : "an empty P_Key table: "
+			       "the subnet manager has put it into no partition%s",
+			       beest_device_virtual_text(device->verbs, false));
 	if (wanted)
 		return beest_fail(ENODATA, "port %s has no P_Key 0x%04x: it has %s",
 				  device->label, wanted, seen.buffer);

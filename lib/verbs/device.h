@@ -44,6 +44,12 @@ int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 /* The P_Key at @index; errno of ibv_query_pkey(3). */
 int beest_device_pkey_at(const struct beest_device *device, uint16_t index, uint16_t *pkey);
 
+/*
+ * What a virtual function lacks that is down or has no GID, to follow the sentence; "" for any other
+ * device.
+ */
+const char *beest_device_virtual_text(const struct ibv_context *verbs, bool ethernet);
+
 /* "active", "down", ... for ibv_port_attr.state. */
 const char *beest_device_state_text(enum ibv_port_state state);
 

@@ -47,7 +47,11 @@ static const struct kind {
 	KIND(CQ_ERR, COMPLETIONS, WARN, "it overflowed: completions are lost"),
 	KIND(SRQ_ERR, RECEIVES, WARN, "an error: it takes no more receives"),
 	KIND(SRQ_LIMIT_REACHED, RECEIVES, INFO, "it is running low"),
+	KIND(WQ_FATAL, DEVICE, WARN, "a work queue of the program has a fatal error"),
 #undef KIND
+	/* IBV_EVENT_DEVICE_SPEED_CHANGE of rdma-core 63 */
+	{ IBV_EVENT_WQ_FATAL + 1, DEVICE, BEEST_LOG_INFO, "DEVICE_SPEED_CHANGE", "the speed of a "
+	  "link has changed" },
 	{ 0, DEVICE, BEEST_LOG_WARN, "unknown", "an unknown event" },	/* all others */
 };
 

@@ -13,6 +13,7 @@
 #include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/ece.h"
+#include "lib/verbs/elsewhere.h"
 #include "lib/verbs/qp.h"
 #include "lib/verbs/quota.h"
 #include "lib/verbs/source.h"
@@ -897,6 +898,19 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 	return 0;
 }
 
+/* Each port of this host may be in a network of its own, as where fabrics have rails. */
+static void qp_say_elsewhere(const struct beest_qp *qp, const struct beest_endpoint *remote, int ret)
+{
+	char sentence[BEEST_ERROR_SIZE], label[72];
+
+	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
+	if (qp->source.roce && beest_elsewhere_find(qp->device, &remote->gid, label))
+		beest_fail(-ret, "%s; port %s of this host is in the peer's network: set "
+			   "HARTEBEEST_DEVICE=%s (device.name)", sentence, label, label);
+	else
+		beest_fail(-ret, "%s", sentence);
+}
+
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_limit *limit, int64_t *ready)
 {
@@ -913,6 +927,9 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 				  qp->peer_key[0] ? " but connected to " : "", qp->peer_key);
 
 	ret = qp_take_steps(qp, state, key, remote, limit, ready);
+	if ((ret == -ENETUNREACH || ret == -EHOSTUNREACH || ret == -ETIMEDOUT) &&
+	    beest_limit_is_short(limit))
+		qp_say_elsewhere(qp, remote, ret);
 	if (ret < 0 && qp->port->pathcache)
 		beest_pathcache_forget(qp->port->pathcache, &remote->ip);
 	return ret;

@@ -154,8 +154,10 @@ static int port_check(const struct walk *walk, struct beest_device *device,
 		return beest_fail(EPROTONOSUPPORT, "port %s is %s", device->label,
 				  network->refusal);
 	if (attr.state != IBV_PORT_ACTIVE)
-		return beest_fail(ENETDOWN, "port %s is %s", device->label,
-				  beest_device_state_text(attr.state));
+		return beest_fail(ENETDOWN, "port %s is %s%s", device->label,
+				  beest_device_state_text(attr.state),
+				  beest_device_virtual_text(device->verbs, attr.link_layer ==
+							    IBV_LINK_LAYER_ETHERNET));
 
 	device->ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	memset(gid, 0, sizeof(*gid));

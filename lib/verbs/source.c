@@ -102,6 +102,12 @@ int beest_source_choose(const struct beest_device *device, struct ibv_pd *pd,
 	ret = beest_gidtable_entries(device, now.netdev, &entries);
 	if (ret < 0)
 		return ret;
+	if (ret == 0 && !device->ethernet) {
+		free(entries);
+		return beest_fail(ENODATA, "port %s has no GID that can be read: that of an "
+				  "InfiniBand port is at index 0, and has the port's GUID%s",
+				  device->label, beest_device_virtual_text(device->verbs, false));
+	}
 	ret = source_choose(device, pd, &now, log, entries, (size_t)ret, reason, size);
 	if (ret >= 0)
 		*chosen = entries[ret];

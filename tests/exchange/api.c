@@ -976,6 +976,54 @@ static void the_device_refuses(void **state)
 	are_connected();
 }
 
+/* What both adapters can do, and only that, is set before RTR. */
+static void options_of_adapters(void **state)
+{
+	static const struct {
+		uint32_t vendors[2], options[2], refuses[2];
+		int errors[2];
+		const char *setting;
+		uint32_t agreed;
+	} rows[] = {
+		{ { 0x15b3, 0x15b3 }, { 0x13, 0x31 }, { 0 }, { 0 }, NULL, 0x11 },
+		{ { 0x15b3, 0x15b3 }, { 0x13, 0x31 }, { 0 }, { 0 }, "qp_attr.ece=off", 0 },
+		{ { 0x15b3, 0x14e4 }, { 0x13, 0x31 }, { 0 }, { 0 }, NULL, 0 },
+		{ { 0x15b3, 0 }, { 0x13, 0 }, { 0 }, { 0 }, NULL, 0 },
+		{ { 0, 0 }, { 0, 0 }, { 0 }, { 0 }, NULL, 0 },
+		/* One of them does with fewer in the end, so the other does, too. */
+		{ { 0x15b3, 0x15b3 }, { 0x13, 0x33 }, { 0, 0x10 }, { 0 }, NULL, 0x3 },
+		{ { 0x15b3, 0x15b3 }, { 0x13, 0x33 }, { 0x1, 0x10 }, { 0 }, NULL, 0x2 },
+		{ { 0x15b3, 0x15b3 }, { 0x13, 0x33 }, { 0 }, { ECONNREFUSED, 0 }, NULL, 0 },
+		{ { 0x15b3, 0x15b3 }, { 0x13, 0x33 }, { 0 }, { 0, EINVAL }, NULL, 0 },
+	};
+	struct fake_device *device;
+	size_t i;
+	int end;
+
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		setup(state);
+		for (end = 0; end < 2; end++) {
+			device = &fake_verbs.devices[end];
+			device->ece_vendor = rows[i].vendors[end];
+			device->ece_options = rows[i].options[end];
+			device->ece_refuses = rows[i].refuses[end];
+			device->ece_error = rows[i].errors[end];
+		}
+		further = rows[i].setting;
+		both(IBV_QPT_RC);
+		together(introduce_and_confirm);
+		are_connected();
+		assert_int_equal(fake_verbs_ece(a.qp), rows[i].agreed);
+		assert_int_equal(fake_verbs_ece(b.qp), rows[i].agreed);
+		/* The second time after a reset, from what the devices have. */
+		together(reconnect);
+		assert_int_equal(fake_verbs_ece(a.qp), rows[i].agreed);
+		assert_int_equal(fake_verbs_ece(b.qp), rows[i].agreed);
+		if (i + 1 < BEEST_COUNT(rows))
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
 static int connect_by_steps(struct side *side)
 {
 	return connect_qp(side);
@@ -2817,6 +2865,7 @@ int main(void)
 		TEST(a_refusal_is_fetched),
 		TEST(nothing_was_fetched),
 		TEST(the_device_refuses),
+		TEST(options_of_adapters),
 		TEST(errors_that_pass),
 		TEST(errors_that_do_not_pass),
 		TEST(a_passive_peer_is_confirmed),

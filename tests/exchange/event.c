@@ -155,6 +155,27 @@ static void events_come_in_order(void **state)
 	assert_int_equal(fake_verbs.acked_events, 3);
 }
 
+/* Newer than the header of CentOS 7, or than that of this build. */
+static void the_newest_events(void **state)
+{
+	static const char *const texts[] = {
+		"device fake0: a work queue of the program has a fatal error (WQ_FATAL)",
+		"device fake0: the speed of a link has changed (DEVICE_SPEED_CHANGE)",
+		"device fake0: an unknown event (unknown)",
+	};
+	struct ibv_async_event raw = { .event_type = IBV_EVENT_WQ_FATAL };
+	struct hartebeest_event event;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(texts); i++) {
+		fake_verbs_raise(&raw);
+		assert_int_equal(hartebeest_event_get(hb, &event, HARTEBEEST_ONCE), 1);
+		assert_string_equal(event.text, texts[i]);
+		raw.event_type++;
+	}
+}
+
 /* Events of one overflowing queue must not displace other events. */
 static void repeats_are_folded(void **state)
 {
@@ -528,6 +549,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(none_is_zero),
 		TEST(events_come_in_order),
+		TEST(the_newest_events),
 		TEST(repeats_are_folded),
 		TEST(a_full_queue_drops_its_oldest),
 		TEST(the_descriptor),

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/support/fake-verbs.h"
 #include "tests/support/fake-world.h"
+#include "tests/support/scratch.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define WORDS 16
@@ -45,6 +47,7 @@ static const struct named errors[] = {
 	{ "ETIMEDOUT", ETIMEDOUT }, { "ENXIO", ENXIO }, { "EPROTO", EPROTO },
 	{ "EPROTONOSUPPORT", EPROTONOSUPPORT }, { "EDQUOT", EDQUOT },
 	{ "EDESTADDRREQ", EDESTADDRREQ }, { "ECONNREFUSED", ECONNREFUSED },
+	{ "ENETDOWN", ENETDOWN },
 };
 
 static const struct named transports[] = {
@@ -114,6 +117,21 @@ static void take_interface(char **word)
 	}
 }
 
+/* The sysfs folder of a virtual function, with the link to its adapter. */
+static const char *virtual_folder(void)
+{
+	static char folder[SCRATCH_SIZE];
+	char path[SCRATCH_SIZE + 16];
+
+	if (!folder[0])
+		scratch_folder(folder, "fake-virtual");
+	snprintf(path, sizeof(path), "%s/device", folder);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/device/physfn", folder);
+	mkdir(path, 0755);
+	return folder;
+}
+
 static void take_device(char **word)
 {
 	device = device ? fake_verbs_add(word[0]) : &fake_verbs.devices[0];
@@ -122,6 +140,10 @@ static void take_device(char **word)
 	port = &device->ports[0];
 	if (!word[1])
 		return;
+	if (strcmp(word[1], "virtual") == 0) {
+		device->ibdev_path = virtual_folder();
+		return;
+	}
 	device->transport = (enum ibv_transport_type)VALUE_OF(transports, word[1]);
 	if ((int)device->transport < 0)
 		line_is_wrong("an unknown transport");
@@ -166,6 +188,8 @@ static void port_take_word(char ***word)
 		port->link_layer = (uint8_t)VALUE_OF(layers, name);
 	else if (strcmp(name, "grh") == 0)
 		port->flags = IBV_QPF_GRH_REQUIRED;
+	else if (strcmp(name, "unpartitioned") == 0)
+		memset(port->pkeys, 0, sizeof(port->pkeys));
 	else if (strcmp(name, "lid") == 0)
 		port->lid = (uint16_t)number_of(*++*word);
 	else if (strcmp(name, "mtu") == 0)

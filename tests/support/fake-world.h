@@ -9,12 +9,14 @@
  *	interface NAME NUMBER up|down [HARDWARE [ADDRESS...]]
  *		HARDWARE is that of Ethernet, 02:00:00:00:00:01, or the GID of an IPoIB interface.
  *		Without any such line, the interfaces are those of the GIDs.
- *	device NAME [iwarp|usnic|unspecified]
+ *	device NAME [iwarp|usnic|unspecified|virtual]
+ *		virtual: a function whose host has the adapter.  It is
  *		with the limits of fake0 and an active RoCE port 1 that has no GID.  The lines
  *		until the next device are about this one.
  *	limit NAME NUMBER
- *		of the device: max_qp_rd_atom, max_res_rd_atom, max_inline, phys_port_cnt, ...
+ *		of the device: max_qp_rd_atom, max_res_rd_atom, max_inline, ece_options, phys_port_cnt, ...
  *	port NUMBER [down|init|armed] [infiniband|unspecified] [lid NUMBER] [mtu NUMBER] [grh]
+ *	     [unpartitioned]
  *		The lines about GIDs until the next port are about this one.
  *	gid INDEX ADDRESS v1|v2|ib [INTERFACE|#NUMBER] [fails ERRNO]
  *		#: the kernel's number of its interface, perhaps in another network name space.

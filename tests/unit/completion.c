@@ -138,6 +138,29 @@ static void the_own_address_is_gone(void **state)
 	assert_null(strstr(text, "is gone"));
 }
 
+/* Two hosts with one address: what this end sends arrives here. */
+static void a_peer_with_this_address(void **state)
+{
+	struct ibv_wc wc = completion(IBV_WC_RETRY_EXC_ERR, qp->qp_num);
+	struct beest_qp *own;
+	char text[1024];
+	int i;
+
+	(void)state;
+	connect_to("to-b", "b/qp", 3);
+	assert_int_equal(beest_context_find_qp(hb, "to-b", &own), 0);
+	for (i = 0; i < 3; i++) {
+		if (i)
+			own->remote.gid = own->local.endpoint.gid;
+		if (i == 2)		/* a process of this host */
+			assert_int_equal(beest_process_mark(own->remote.incarnation.bytes), 0);
+		assert_true(hartebeest_completion_text(hb, &wc, text, sizeof(text)) >= 0);
+		assert_int_equal(strstr(text, "; and the peer, on another host or in another "
+					"container, has the address of this end: two machines "
+					"with one address, such as clones?") != NULL, i == 1);
+	}
+}
+
 static void unknown_status(void **state)
 {
 	struct ibv_wc wc = completion((enum ibv_wc_status)1000, qp->qp_num);
@@ -259,6 +282,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_status, setup, teardown),
 		cmocka_unit_test_setup_teardown(unknown_status, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_own_address_is_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_peer_with_this_address, setup, teardown),
 		cmocka_unit_test_setup_teardown(unknown_queue_pair, setup, teardown),
 		cmocka_unit_test_setup_teardown(both_ends_once_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(datagrams_have_no_single_peer, setup, teardown),

@@ -2069,6 +2069,28 @@ static void nobody_can_be_connected(void **state)
 	drop();
 }
 
+/* Each queue pair has the options of the adapter, also where ranks name their peers. */
+static void options_of_adapters(void **state)
+{
+	int a, b;
+
+	(void)state;
+	fake_verbs.devices[0].ece_vendor = 0x15b3;
+	fake_verbs.devices[0].ece_options = 0x13;
+	make(4);
+	ring(4);
+	start(4);
+	registry_run();
+	for (a = 0; a < 4; a++) {
+		came(a);
+		for (b = 0; b < 4; b++)
+			if (hartebeest_mesh_qp(members[a].mesh, b, 0))
+				assert_int_equal(fake_verbs_ece(hartebeest_mesh_qp(members[a].mesh,
+										   b, 0)), 0x13);
+	}
+	drop();
+}
+
 /* Until a time, each second step that rank 1 takes beyond INIT fails; with INT64_MAX, each. */
 static struct {
 	int64_t until;
@@ -3116,6 +3138,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refusal_ends_one_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(made_anew_while_others_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_can_be_connected, setup, teardown),
+		cmocka_unit_test_setup_teardown(options_of_adapters, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_neighbour_that_answers_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_neighbour_that_never_answers, setup, teardown),
 		cmocka_unit_test_setup_teardown(repaired, setup, teardown),

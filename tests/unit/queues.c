@@ -401,6 +401,22 @@ static void close_of_a_dead_device(void **state)
 	fake_verbs_reset();
 }
 
+/* What it does not destroy keeps what that depends on, and no object of the program is blamed. */
+static void close_of_a_device_that_is_gone(void **state)
+{
+	(void)state;
+	channel_cq();
+	assert_int_equal(qp_make(hb, "last", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	fake_verbs_fail("ibv_destroy_qp", 0, EIO);
+	assert_int_equal(hartebeest_close(hb), -EIO);
+	hb = NULL;
+	assert_error_is("device fake0 stays open until the process ends, since it did not destroy an "
+			"object, on which others depend: cannot destroy queue pair 'last': "
+			"Input/output error");
+	assert_int_equal(fake_verbs_calls("ibv_close_device"), 0);
+	fake_verbs_reset();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,6 +435,7 @@ int main(void)
 		TEST(no_refill_of_a_shared_queue),
 		TEST(close_under_a_foreign_queue_pair),
 		TEST(close_of_a_dead_device),
+		TEST(close_of_a_device_that_is_gone),
 #undef TEST
 	};
 

@@ -559,11 +559,13 @@ static void endpoints_are_same(const struct beest_endpoint *a, const struct bees
 	assert_int_equal(a->generation, b->generation);
 	assert_memory_equal(&a->gid, &b->gid, sizeof(a->gid));
 	assert_memory_equal(&a->ip, &b->ip, sizeof(a->ip));
+	assert_int_equal(a->ece.vendor, b->ece.vendor);
+	assert_int_equal(a->ece.options, b->ece.options);
 }
 
 #define REASON "the transport differs"
 
-/* Bits of @which: has an echo, a separate IP address, regions, a reason. */
+/* Bits of @which: has an echo, a separate IP address, regions, a reason, options of an adapter. */
 static struct beest_qp_body qp_variant(unsigned int which)
 {
 	struct beest_qp_body body = qp_example();
@@ -578,6 +580,8 @@ static struct beest_qp_body qp_variant(unsigned int which)
 	body.regions = which & 4 ? UINT8_MAX : 0;
 	if (which & 8)
 		strcpy(body.reason, REASON);
+	if (which & 16)
+		body.endpoint.ece = (struct beest_ece){ 0x15b3, 0x80000003 };
 	return body;
 }
 
@@ -593,15 +597,16 @@ static void every_form_of_a_queue_pair_comes_back(void **state)
 	bool refused;
 
 	(void)state;
-	for (which = 0; which < 16; which++) {
+	for (which = 0; which < 32; which++) {
 		refused = (which & 9) == 9;
 		in = qp_variant(which);
 		size = qp_encode(&in, "k", bytes);
 		assert_int_equal(size, 101 + (which & 2 ? 16 : 0) + 24 * in.regions +
-				 (refused ? sizeof(REASON) : 0));
+				 (refused ? sizeof(REASON) : 0) + (which & 16 ? 8 : 0));
 		assert_int_equal(wire_flags(bytes), (refused ? BEEST_RECORD_REFUSED :
 				 which & 1 ? BEEST_RECORD_ECHO : 0) |
-				 (which & 2 ? BEEST_RECORD_IP : 0));
+				 (which & 2 ? BEEST_RECORD_IP : 0) |
+				 (which & 16 ? BEEST_RECORD_ECE : 0));
 		assert_int_equal(qp_decode(bytes, size, &out), 0);
 		endpoints_are_same(&out.endpoint, &in.endpoint);
 		assert_memory_equal(&out.endpoint.incarnation, &author, sizeof(author));
@@ -617,6 +622,29 @@ static void every_form_of_a_queue_pair_comes_back(void **state)
 			assert_int_equal(found.rkey, i);
 		}
 	}
+}
+
+/* A reader that does not know of options takes the rest of such a record as it is. */
+static void options_are_behind_all_else(void **state)
+{
+	struct beest_qp_body in = qp_variant(31), known, unknown;
+	uint8_t bytes[QP_RECORD_MAX];
+	size_t size = qp_encode(&in, "k", bytes);
+	struct beest_record record;
+
+	(void)state;
+	assert_int_equal(beest_record_decode(NULL, bytes, size, BEEST_KIND_QP, "k", &record), 0);
+	assert_int_equal(beest_record_qp_decode(&record, &known), 0);
+	record.flags &= ~BEEST_RECORD_ECE;
+	assert_int_equal(beest_record_qp_decode(&record, &unknown), 0);
+	assert_int_equal(known.endpoint.ece.vendor, 0x15b3);
+	assert_int_equal(unknown.endpoint.ece.vendor, 0);
+	unknown.endpoint.ece = known.endpoint.ece;
+	assert_memory_equal(&unknown, &known, sizeof(known));
+	/* It ends too early. */
+	record.flags |= BEEST_RECORD_ECE;
+	record.size--;
+	assert_int_equal(beest_record_qp_decode(&record, &known), -EBADMSG);
 }
 
 /* The sizes of memcached's slab classes for one item: see hartebeest-exchange(7). */
@@ -1258,6 +1286,7 @@ static void short_bodies_are_refused_and_longer_ones_accepted(void **state)
 		{ BEEST_KIND_MR, 0, 24, 1 },
 		{ BEEST_KIND_QP, 0, 95, 2 },
 		{ BEEST_KIND_QP, BEEST_RECORD_IP, 111, 2 },
+		{ BEEST_KIND_QP, BEEST_RECORD_ECE, 103, 2 },
 		{ BEEST_KIND_LEADER, 0, LEADER_HEAD, 4 },
 		{ BEEST_KIND_MEMBER, 0, MEMBER_HEAD, 5 },
 	};
@@ -1332,6 +1361,7 @@ int main(void)
 		cmocka_unit_test(garbage_is_refused),
 		cmocka_unit_test(any_kind_of_sound_bytes),
 		cmocka_unit_test(every_form_of_a_queue_pair_comes_back),
+		cmocka_unit_test(options_are_behind_all_else),
 		cmocka_unit_test(a_queue_pair_stays_small_on_a_server),
 		cmocka_unit_test(a_queue_pair_can_be_closed),
 		cmocka_unit_test(impossible_values_are_named),

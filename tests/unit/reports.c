@@ -122,6 +122,13 @@ static void connection_describe(const struct beest_qp *qp)
 	snprintf(text + used, sizeof(text) - used, "; connected: LID 0x%x%s, reads in %d, out %d",
 		 attr.ah_attr.dlid, attr.ah_attr.is_global ? " with GRH" : "",
 		 attr.max_dest_rd_atomic, attr.max_rd_atomic);
+	used = strlen(text);
+	if (attr.ah_attr.grh.flow_label)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, ", flow label 0x%x",
+					 attr.ah_attr.grh.flow_label);
+	if (fake_verbs_ece(qp->qp))
+		snprintf(text + used, sizeof(text) - used, ", ECE options 0x%x",
+			 fake_verbs_ece(qp->qp));
 }
 
 /* Connects to another end, which this machine has, too. */
@@ -137,7 +144,7 @@ static int call_connect(struct hartebeest_context *hb, const char *option)
 	assert_int_equal(qp_make(other, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_init(other, "qp"), 0);
 	ret = beest_qp_connect(qp_of(hb), "far", &qp_of(other)->local.endpoint,
-			       UNIT_LIMIT(BEEST_SECOND), NULL);
+			       UNIT_LIMIT(BEEST_MS), NULL);
 	if (ret == 0)
 		connection_describe(qp_of(hb));
 	assert_int_equal(hartebeest_close(other), 0);
