@@ -78,8 +78,9 @@ static void looked(void *data)
 static struct citizen *citizen_open(int rank)
 {
 	static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
+	struct beest_incarnation incarnation;
 	const struct beest_registry_config config = {
-		.servers = &crowd.server, .server_count = 1, .job = crowd.pass->job,
+		.incarnation = &incarnation, .servers = &crowd.server, .server_count = 1, .job = crowd.pass->job,
 		.rank = rank, .ranks = &crowd.ranks, .ttl = 600 * BEEST_SECOND, .log = &quiet,
 	};
 	struct citizen *citizen = calloc(1, sizeof(*citizen));
@@ -87,7 +88,8 @@ static struct citizen *citizen_open(int rank)
 	static const int steps[PEERS] = { -256, -16, -1, 1, 16, 256 };
 	int i;
 
-	if (!citizen || beest_registry_open(&citizen->registry, &config) < 0)
+	if (!citizen || beest_process_incarnation(&incarnation) < 0 ||
+	    beest_registry_open(&citizen->registry, &config) < 0)
 		abort();
 	citizen->rank = rank;
 	for (i = 0; i < PEERS; i++)

@@ -27,7 +27,7 @@
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
 #include "lib/core/handshake.h"
-#include "lib/core/pairs.h"
+#include "lib/core/pairset.h"
 #include "lib/rendezvous/message.h"
 #include "lib/verbs/pd.h"
 

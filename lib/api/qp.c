@@ -13,6 +13,7 @@
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
 #include "lib/core/pairs.h"
+#include "lib/core/pairset.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/verbs/completion.h"
 #include "lib/verbs/cq.h"

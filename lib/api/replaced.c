@@ -17,7 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
-#include "lib/core/pairs.h"
+#include "lib/core/pairset.h"
 
 /*
  * More frequent checks would find little and cost much.  After one that took long, the pause is

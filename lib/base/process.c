@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/macro.h"
@@ -100,6 +101,16 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	halves[1] = beest_hash_crc32(0, &self, sizeof(self));
 	memcpy(mark, halves, BEEST_PROCESS_SIZE);
 	return 0;
+}
+
+int beest_process_incarnation(struct beest_incarnation *incarnation)
+{
+	int ret = beest_random(incarnation, sizeof(*incarnation));
+
+	if (ret == 0)
+		ret = beest_process_mark(incarnation->bytes);
+
+	return ret < 0 ? beest_fail_prefix(ret, "no random bits for an incarnation") : 0;
 }
 
 /* Without a /proc of its own, a PID name space shows that of another, with other ids. */

@@ -56,6 +56,9 @@ bool beest_process_is_here(const struct beest_incarnation *incarnation);
 /* Errors of beest_random(). */
 int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE]);
 
+/* Draws another one each time. */
+int beest_process_incarnation(struct beest_incarnation *incarnation);
+
 /* Has a process of this place ended?  Also if its parent has not noticed yet. */
 bool beest_process_has_ended(pid_t pid);
 

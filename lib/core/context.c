@@ -156,6 +156,7 @@ static int context_discard(struct hartebeest_context *hb)
 		beest_store_leave(hb->registry);
 	}
 	beest_registry_close(hb->registry);
+	beest_seal_close(hb->seal);
 	beest_membership_end(&hb->membership);
 	beest_client_end(&hb->client);
 	if (hb->device_open) {
@@ -365,19 +366,18 @@ static void context_explain(void *context, const char *name, struct beest_text *
 }
 
 /* The secret is in memory only briefly; the keys derived from it stay with the registry. */
-static int read_secret(struct hartebeest_context *hb, struct beest_seal **seal)
+static int read_secret(struct hartebeest_context *hb)
 {
 	const char *path = hb->options.secret_file;
 	struct beest_secret secret;
 	int ret;
 
-	*seal = NULL;
 	if (!path)
 		return 0;
 
 	ret = beest_secret_read(&secret, path);
 	if (ret == 0)
-		ret = beest_seal_open(seal, secret.bytes, secret.size, hb->launch.job);
+		ret = beest_seal_open(&hb->seal, secret.bytes, secret.size, hb->launch.job);
 	beest_text_clear(&secret, sizeof(secret));
 	if (ret < 0)
 		return beest_options_fail_prefix(&hb->options, ret, "exchange.secret_file");
@@ -389,6 +389,20 @@ static int read_secret(struct hartebeest_context *hb, struct beest_seal **seal)
 	return 0;
 }
 
+static int identify(struct hartebeest_context *hb)
+{
+	int ret = hb->identified ? 0 : read_secret(hb);
+
+	if (ret == 0 && !hb->identified)
+		ret = beest_process_incarnation(&hb->incarnation);
+	if (ret < 0) {
+		beest_seal_close(hb->seal);
+		hb->seal = NULL;
+	}
+	hb->identified = ret == 0;
+	return ret;
+}
+
 static int open_registry(struct hartebeest_context *hb)
 {
 	struct beest_registry_config config = {
@@ -396,6 +410,7 @@ static int open_registry(struct hartebeest_context *hb)
 		.rank = hb->launch.rank,
 		.ranks = &hb->launch.participants,
 		.ttl = hb->options.ttl,
+		.incarnation = &hb->incarnation,
 		.interrupt = look_interrupt,
 		.explain = context_explain,
 		.data = hb,
@@ -427,11 +442,10 @@ static int open_registry(struct hartebeest_context *hb)
 	if (ret == 0) {
 		config.servers = servers;
 		config.login = login.user ? &login : NULL;
-		ret = read_secret(hb, &config.seal);
+		ret = identify(hb);
+		config.seal = hb->seal;
 		if (ret == 0)
 			ret = beest_registry_open(&hb->registry, &config);
-		if (ret < 0)
-			beest_seal_close(config.seal);
 		beest_login_free(&login);
 	}
 	free(servers);
@@ -451,15 +465,27 @@ static int need_registry(struct hartebeest_context *hb, enum beest_record_kind k
 	return beest_options_hint(&hb->options, ret);	/* for any errno, unlike api/call */
 }
 
+static int check_process(const struct hartebeest_context *hb)
+{
+	return hb->pid == getpid() ? 0 :
+	       beest_fail(EPERM, "a forked child must not use the context of its parent, but may "
+			  "open one of its own with another rank");
+}
+
+int beest_context_need_identity(struct hartebeest_context *hb)
+{
+	BEEST_HOLD(&hb->opening);
+
+	return check_process(hb) < 0 ? -EPERM : identify(hb);
+}
+
 int beest_context_need_registry(struct hartebeest_context *hb, enum beest_record_kind kind,
 				const char *wanted)
 {
-	int ret;
+	int ret = check_process(hb);
 
-	if (hb->pid != getpid())
-		return beest_fail(EPERM, "a forked child must not use the context of its parent, "
-				  "but may open one of its own with another rank");
-
+	if (ret < 0)
+		return ret;
 	ret = need_registry(hb, kind, wanted);
 	if (ret == 0 && beest_context_has_device(hb))
 		beest_presence_set_device(hb->registry, hb->device.label);

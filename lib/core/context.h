@@ -43,6 +43,9 @@ struct hartebeest_context {
 	bool borrows;			/* device and events belong to the program */
 	struct beest_events events;	/* valid while device_open */
 	struct beest_port port;		/* valid while device_open */
+	bool identified;		/* the two that follow are known */
+	struct beest_incarnation incarnation;
+	struct beest_seal *seal;	/* of all records and exports; NULL: the job has no secret */
 	struct beest_registry *registry;
 	char servers_origin[BEEST_ORIGIN_SIZE];	/* for sentences of the registry */
 	/* Opened by the original's interface: never confirms, and publishes in haste. */
@@ -95,6 +98,12 @@ int beest_context_need_events(struct hartebeest_context *hb);
 
 /* A negative errno with a sentence if a wait must end before its deadline; else 0. */
 int beest_context_interrupt(void *context);
+
+/*
+ * Draws the incarnation and reads the secret at the first call, for what needs no server.  -EPERM: in
+ * a forked child; errors of beest_secret_read().
+ */
+int beest_context_need_identity(struct hartebeest_context *hb);
 
 /*
  * Opens the registry at the first call.  hb->registry can be used afterwards.

@@ -16,7 +16,7 @@
 #include "lib/core/meshfence.h"
 #include "lib/core/meshown.h"
 #include "lib/core/meshphase.h"
-#include "lib/core/pairs.h"
+#include "lib/core/pairset.h"
 #include "lib/verbs/retry.h"
 
 /* ---------------------------------------------------------------------- beginning --- */

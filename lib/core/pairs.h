@@ -4,7 +4,7 @@
  *
  * Owns hartebeest_pairs_connect(): publishes all queue pairs, fetches all peers, connects
  * each queue pair as its peer appears, and waits until all are confirmed, in as few round
- * trips as one pair takes.  Also shows what is known of a peer in the public structs.
+ * trips as one pair takes.
  */
 #ifndef BEEST_PAIRS_H
 #define BEEST_PAIRS_H
@@ -15,8 +15,5 @@
 /* Does what hartebeest.h promises of hartebeest_pairs_connect(). */
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *pairs,
 			size_t count, const struct beest_limit *limit);
-
-void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out);
-void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_ud_address *out);
 
 #endif

@@ -13,7 +13,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
-#include "lib/base/random.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/entry.h"
 #include "lib/rendezvous/registry.h"
@@ -100,16 +99,6 @@ static void host_read(char host[BEEST_HOST_MAX])
 			host[i] = '?';
 }
 
-static int incarnation_draw(struct beest_incarnation *incarnation)
-{
-	int ret = beest_random(incarnation, sizeof(*incarnation));
-
-	if (ret == 0)
-		ret = beest_process_mark(incarnation->bytes);
-
-	return ret < 0 ? beest_fail_prefix(ret, "no random bits for an incarnation") : 0;
-}
-
 /* The same for all ranks of a job, whatever the byte order of their hosts; 0: unknown. */
 static uint64_t participants_digest(const struct beest_ids *ranks)
 {
@@ -172,10 +161,9 @@ static int presence_open(struct beest_registry *registry,
 	self->participants = participants_digest(config->ranks);
 	self->servers = beest_kv_digest(registry->kv);
 	host_read(self->host);
-	ret = incarnation_draw(&presence->incarnation);
-	if (ret == 0)
-		ret = beest_registry_rank_key(registry, presence->rank, &presence->incarnation,
-					      presence->key);
+	presence->incarnation = *config->incarnation;
+	ret = beest_registry_rank_key(registry, presence->rank, &presence->incarnation,
+				      presence->key);
 	if (ret < 0)
 		return ret;
 
@@ -239,7 +227,6 @@ int beest_registry_open(struct beest_registry **registryp,
 	pthread_mutex_init(&registry->lock, NULL);
 	ret = registry_start(registry, config);
 	if (ret < 0) {
-		registry->seal = NULL;
 		beest_registry_close(registry);
 		return ret;
 	}
@@ -255,7 +242,6 @@ void beest_registry_close(struct beest_registry *registry)
 
 	beest_lease_close(registry->leases);
 	beest_kv_close(registry->kv);
-	beest_seal_close(registry->seal);
 	pthread_mutex_destroy(&registry->lock);
 	free(registry->servers);
 	free(registry->job);

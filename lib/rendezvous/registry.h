@@ -36,7 +36,8 @@ struct beest_registry_config {
 	int rank;			/* -1: unknown */
 	const struct beest_ids *ranks;	/* of the job, outlive the registry; count 0: unknown */
 	int64_t ttl;			/* ns */
-	struct beest_seal *seal;	/* taken over if the opening succeeds; NULL: none */
+	struct beest_seal *seal;	/* outlives the registry; NULL: none */
+	const struct beest_incarnation *incarnation;	/* of this context */
 	/* Called after each look in vain; a negative errno ends the wait.  May be NULL. */
 	int (*interrupt)(void *data);
 	/* Adds what the caller knows about @name, of which no record arrived.  May be NULL. */
@@ -140,7 +141,7 @@ struct beest_registry {
 	size_t server_count;
 };
 
-/* Draws the incarnation, sends nothing, sets *@registry atomically.  Errors of beest_kv_open(). */
+/* Sends nothing, and sets *@registry atomically.  Errors of beest_kv_open(). */
 int beest_registry_open(struct beest_registry **registry,
 			const struct beest_registry_config *config);
 

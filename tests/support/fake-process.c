@@ -27,6 +27,24 @@ int beest_process_mark(uint8_t mark[BEEST_PROCESS_SIZE])
 	return 0;
 }
 
+bool beest_process_is_here(const struct beest_incarnation *incarnation)
+{
+	uint8_t mark[BEEST_PROCESS_SIZE];
+
+	beest_process_mark(mark);
+	return memcmp(incarnation->bytes, mark, BEEST_PLACE_SIZE) == 0;
+}
+
+int beest_process_incarnation(struct beest_incarnation *incarnation)
+{
+	int ret = beest_random(incarnation, sizeof(*incarnation));
+
+	if (ret == 0)
+		ret = beest_process_mark(incarnation->bytes);
+
+	return ret < 0 ? beest_fail_prefix(ret, "no random bits for an incarnation") : 0;
+}
+
 bool beest_process_has_ended(pid_t other)
 {
 	(void)other;

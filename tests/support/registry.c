@@ -131,6 +131,7 @@ struct beest_seal *registry_seal(void)
 
 struct beest_registry *registry_make(int rank, int size)
 {
+	struct beest_incarnation incarnation;
 	struct beest_hostport servers[FAKE_KV_SERVERS];
 	struct beest_registry_config config = {
 		.servers = servers,
@@ -140,6 +141,7 @@ struct beest_registry *registry_make(int rank, int size)
 		.ttl = registry_stage.ttl,
 		.interrupt = registry_stage.interrupt,
 		.seal = registry_seal(),
+		.incarnation = &incarnation,
 		.log = &stage_log,
 	};
 	struct beest_registry *registry;
@@ -147,6 +149,7 @@ struct beest_registry *registry_make(int rank, int size)
 	memset(servers, 0, sizeof(servers));
 	config.server_count = servers_split(registry_stage.servers, servers);
 	fake_process += !registry_stage.same_process;
+	beest_process_incarnation(&incarnation);
 	if (registry_stage.open_count == REGISTRY_RANKS ||
 	    beest_registry_open(&registry, &config) < 0)
 		abort();
@@ -157,13 +160,17 @@ struct beest_registry *registry_make(int rank, int size)
 void registry_close(struct beest_registry *registry)
 {
 	size_t i = 0, *count = &registry_stage.open_count;
+	struct beest_seal *own = NULL;	/* a context closes that of its registry */
 
 	while (i < *count && registry_stage.open[i] != registry)
 		i++;
-	if (i < *count)
+	if (i < *count) {
 		registry_stage.open[i] = registry_stage.open[--*count];
+		own = registry->seal;
+	}
 	beest_store_leave(registry);
 	beest_registry_close(registry);
+	beest_seal_close(own);
 }
 
 void registry_kill(struct beest_registry *registry)
