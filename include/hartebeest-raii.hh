@@ -811,6 +811,30 @@ public:
 							   deadline));
 	}
 
+	/* What the peers must know, by hartebeest_qp_export(), for import_from() there. */
+	std::string export_to()
+	{
+		std::size_t size = 0;
+		std::string bytes;
+
+		check(hartebeest_qp_export(hb, pairs.data(), pairs.size(), nullptr, &size));
+		bytes.resize(size);
+		check(hartebeest_qp_export(hb, pairs.data(), pairs.size(), &bytes[0], &size));
+		bytes.resize(size);
+		return bytes;
+	}
+
+	/*
+	 * Connects to the peers that exported @bytes, by hartebeest_qp_import().  Tries all pairs,
+	 * then throws the first failure.  Returns how many are not confirmed yet.
+	 */
+	std::size_t import_from(const std::string &bytes, int64_t deadline = 0)
+	{
+		return static_cast<std::size_t>(
+			check(hartebeest_qp_import(hb, pairs.data(), pairs.size(), bytes.data(),
+						   bytes.size(), deadline)));
+	}
+
 	/* After connect(): result, reason, peer and region_count of each pair. */
 	size_t size() const { return pairs.size(); }
 	const struct hartebeest_pair &operator[](size_t index) const { return pairs[index]; }

@@ -704,6 +704,25 @@ module hartebeest
        integer(c_int) :: hartebeest_pairs_connect
      end function hartebeest_pairs_connect
 
+     ! bytes: c_null_ptr, or c_loc() of an array; len: in its room, out their number
+     function hartebeest_qp_export(hb, pairs, count, bytes, len) bind(c)
+       import
+       type(c_ptr), value :: hb, bytes
+       type(hartebeest_pair), intent(inout) :: pairs(*)
+       integer(c_size_t), value :: count
+       integer(c_size_t), intent(inout) :: len
+       integer(c_int) :: hartebeest_qp_export
+     end function hartebeest_qp_export
+
+     function hartebeest_qp_import(hb, pairs, count, bytes, len, deadline) bind(c)
+       import
+       type(c_ptr), value :: hb, bytes
+       type(hartebeest_pair), intent(inout) :: pairs(*)
+       integer(c_size_t), value :: count, len
+       integer(c_int64_t), value :: deadline
+       integer(c_int) :: hartebeest_qp_import
+     end function hartebeest_qp_import
+
      function hartebeest_msg_push(hb, key, data, length, deadline) bind(c)
        import
        type(c_ptr), value :: hb, data

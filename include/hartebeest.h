@@ -1263,7 +1263,7 @@ int hartebeest_post_text(struct hartebeest_context *hb, struct ibv_qp *qp,
 #define HARTEBEEST_PAIR_REGIONS 255
 
 /*
- * One queue pair and its peer, for hartebeest_pairs_connect().  Call
+ * One queue pair and its peer, for hartebeest_pairs_connect() and hartebeest_qp_export().  Call
  * hartebeest_pair_init() first, then fill it in.  New fields will be added at the end.
  */
 struct hartebeest_pair {
@@ -1322,6 +1322,74 @@ static inline void hartebeest_pair_init(struct hartebeest_pair *pair)
  */
 int hartebeest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *pairs,
 			     size_t count, int64_t deadline);
+
+/* Room for what so many pairs, which offer so many regions in total, export at most. */
+#define HARTEBEEST_EXPORT_SIZE(pairs, regions) (16 + 1024 * (pairs) + 24 * (regions))
+
+/**
+ * hartebeest_qp_export() - what the peer must know, as bytes for the program to carry
+ * @pairs: an array, as for hartebeest_pairs_connect()
+ * @count: number of elements, from 1 to 65535
+ * @bytes: receives the bytes; NULL: only @size is wanted
+ * @size:  in: the room at @bytes; out: the number of bytes, whether they fit or not
+ *
+ * Connects queue pairs by any carrier that the program has: a pipe, MPI, a socket, a file.
+ * No server is asked, or needs to be named.  The bytes are for hartebeest_qp_import() at the
+ * peer, whose pairs have these keys as their peer keys.  They have the queue pair of each pair,
+ * the regions of offer, and to which queue pair of the peer it is connected by now.  So the bytes
+ * that an end exports after it has imported those of the peer confirm the peer's connection.  The
+ * names of keys and the job id must be the same at both ends; where the job has a secret, the
+ * bytes are sealed.  HARTEBEEST_EXPORT_SIZE() is room for them in any case.
+ *
+ * A queue pair may be in any state: one that is connected to its peer stays so, any other goes to
+ * INIT, through RESET if need be.  One that a last import could not connect exports the
+ * reason.
+ *
+ * Returns 0; -EMSGSIZE (the bytes do not fit, and none was written); or the first failed result,
+ * and then exports nothing: -ENOENT (no such queue pair or region), -EINVAL (a field is
+ * missing, or as in hartebeest_pairs_connect()), -E2BIG, -ENAMETOOLONG (the key), -ENETDOWN (the
+ * port is still not active when the time of the option exchange.timeout is over), -EPERM (a
+ * forked child), -ENOMEM, and as hartebeest_qp_init().
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_export(struct hartebeest_context *hb, struct hartebeest_pair *pairs,
+			 size_t count, void *bytes, size_t *size);
+
+/**
+ * hartebeest_qp_import() - connect to the peers whose bytes have arrived
+ * @pairs: an array, as for hartebeest_qp_export()
+ * @count: number of elements
+ * @bytes: what the peer has exported; more bytes may follow, and are not read
+ * @size:  the number of bytes
+ *
+ * Checks that both ends agree, takes each queue pair to RTS, fills peer and regions of its pair,
+ * and notes whether the peer is connected to it.  The peer may export and import in any order
+ * with this end.  As long as the result is above 0, export, carry and import once more:
+ *
+ *	do {
+ *		export; send to the peer; receive from it;
+ *		left = hartebeest_qp_import(...);
+ *	} while (left > 0);
+ *
+ * Where both ends do this, each loop runs twice.  With a request and its answer, three messages
+ * suffice: the peer confirms by its answer, and this end by the third.  Only a confirmed
+ * connection is surely one to a living peer, and only then are its regions: what an earlier
+ * process left behind is never confirmed.  A peer that was replaced is connected again.
+ *
+ * Returns the number of pairs that are connected, but not confirmed by these bytes; 0: all are
+ * confirmed, or UD.  Or the first failed result, while every pair is tried: -EBADMSG (these
+ * are not such bytes, or not all), -EPROTONOSUPPORT (of another version), -ENOENT (no such queue
+ * pair or region; or the bytes have none under peer_key), -EKEYREJECTED, -ENOKEY (sealed with
+ * another secret or by one end only), -EINVAL (the bytes of this end itself; or as in
+ * hartebeest_pairs_connect()), -ESTALE (older than those imported before), -ECONNABORTED (the
+ * peer could not connect to this queue pair, and the sentence has its reason), -EMSGSIZE,
+ * -ENOMSG as in hartebeest_pairs_connect(), and as hartebeest_qp_connect().
+ *
+ * Since: 0.1
+ */
+int hartebeest_qp_import(struct hartebeest_context *hb, struct hartebeest_pair *pairs,
+			 size_t count, const void *bytes, size_t size, int64_t deadline);
 
 /* ----------------------------------------------------- message, barrier --- */
 

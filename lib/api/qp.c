@@ -11,6 +11,7 @@
 #include "lib/base/sized.h"
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
+#include "lib/core/export.h"
 #include "lib/core/mesh.h"
 #include "lib/core/pairs.h"
 #include "lib/core/pairset.h"
@@ -256,6 +257,28 @@ HARTEBEEST_EXPORT int hartebeest_pairs_connect(struct hartebeest_context *hb,
 	return beest_call_waited(hb, &limit, beest_pairs_connect(hb, pairs, count, &limit));
 }
 
+HARTEBEEST_EXPORT int hartebeest_qp_export(struct hartebeest_context *hb,
+					   struct hartebeest_pair *pairs, size_t count,
+					   void *bytes, size_t *size)
+{
+	REQUIRE(hb, pairs, size);
+	if (!count)
+		return beest_call_refuse(hb, __func__, "count is 0");
+	return beest_call_done(hb, beest_export(hb, pairs, count, bytes, size));
+}
+
+HARTEBEEST_EXPORT int hartebeest_qp_import(struct hartebeest_context *hb,
+					   struct hartebeest_pair *pairs, size_t count,
+					   const void *bytes, size_t size, int64_t deadline)
+{
+	struct beest_limit limit;
+
+	REQUIRE_LIMIT(hb, pairs, bytes);
+	if (!count)
+		return beest_call_refuse(hb, __func__, "count is 0");
+	return beest_call_waited(hb, &limit, beest_import(hb, pairs, count, bytes, size, &limit));
+}
+
 HARTEBEEST_EXPORT int hartebeest_qp_ud_address(struct hartebeest_context *hb, const char *name,
 					       const char *peer_key,
 					       struct hartebeest_ud_address *address)
@@ -282,6 +305,8 @@ HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,
 	if (size)
 		REQUIRE(text);
 	TRY(beest_bringup_peer(hb, peer_key, &remote));
+	if (!hb->options.servers)	/* it was connected by bytes */
+		return snprintf(text, size, "%s", BEEST_PEER_TEXT(&remote));
 	TRY(beest_context_need_registry(hb, BEEST_KIND_QP, peer_key));
 	return snprintf(text, size, "%s", beest_presence_find(hb->registry, remote.rank,
 							      &remote.incarnation, &limit, who));

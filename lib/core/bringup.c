@@ -271,8 +271,11 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 
 	ret = has_one_peer(qp, "confirm: use hartebeest_barrier()");
 	if (ret == 0 && !qp->key[0])
-		return beest_fail(ENOTCONN, "queue pair '%s' was never published, so no peer can "
-				  "confirm it", qp->node.name);
+		return beest_fail(ENOTCONN, qp->by_bytes ?
+				  "queue pair '%s' is confirmed by bytes: import what its peer "
+				  "exports after it has imported those of this end" :
+				  "queue pair '%s' was never published, so no peer can confirm it",
+				  qp->node.name);
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
 	return ret < 0 ? ret : beest_handshake_confirm(hb, qp, key, limit);
@@ -316,7 +319,10 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret < 0)
 		return ret;
 	if (!qp->key[0])
-		return beest_fail(ENOTCONN, "queue pair '%s' was never published: call "
+		return beest_fail(ENOTCONN, qp->by_bytes ?
+				  "queue pair '%s' is connected by bytes: call hartebeest_qp_reset(), "
+				  "then hartebeest_qp_export() and hartebeest_qp_import() again" :
+				  "queue pair '%s' was never published: call "
 				  "hartebeest_qp_publish() and hartebeest_qp_connect() first",
 				  qp->node.name);
 

@@ -136,12 +136,26 @@ static struct beest_echo echo_of(const struct beest_endpoint *remote)
 	return echo;
 }
 
-static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
-		   const struct beest_endpoint *refused, const char *reason)
+struct beest_qp_body beest_handshake_body(const struct beest_qp *qp,
+					  const struct beest_endpoint *refused, const char *reason)
 {
 	struct beest_qp_body body = {
 		.endpoint = qp->local.endpoint, .regions = qp->region_count,
 	};
+
+	if (refused)
+		body.echo = echo_of(refused);
+	else if (qp->peer_key[0] && qp->local.transport != BEEST_UD)
+		body.echo = echo_of(&qp->remote);
+	beest_text_copy(body.reason, sizeof(body.reason), reason);
+
+	return body;
+}
+
+static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
+		   const struct beest_endpoint *refused, const char *reason)
+{
+	const struct beest_qp_body body = beest_handshake_body(qp, refused, reason);
 	char key[BEEST_KEY_MAX + 1];
 	uint8_t bytes[BEEST_QP_BODY_MAX];
 	struct beest_registry_record record = {
@@ -156,11 +170,6 @@ static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const cha
 	if (ret < 0)
 		return ret;
 
-	if (refused)
-		body.echo = echo_of(refused);
-	else if (qp->peer_key[0] && qp->local.transport != BEEST_UD)
-		body.echo = echo_of(&qp->remote);
-	beest_text_copy(body.reason, sizeof(body.reason), reason);
 	record.size = (size_t)beest_record_qp_encode(&body, qp->regions, &record.flags,
 						     bytes);
 	ret = beest_registry_put(hb->registry, &record);
@@ -260,20 +269,26 @@ void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp 
 
 /* ----------------------------------------------------------------- a refusal --- */
 
-/* Does @echo name this very queue pair of this very context? */
-static bool echo_is_of(struct hartebeest_context *hb, const struct beest_endpoint *own,
-		       const struct beest_echo *echo)
+bool beest_handshake_names(const struct beest_echo *echo,
+			   const struct beest_incarnation *incarnation,
+			   const struct beest_endpoint *own)
 {
-	return beest_process_is_context(&echo->incarnation,
-					beest_registry_incarnation(hb->registry)) &&
+	return beest_process_is_context(&echo->incarnation, incarnation) &&
 	       echo->qp_num == own->qp_num && echo->psn == own->psn &&
 	       echo->generation == own->generation;
+}
+
+bool beest_handshake_same(const struct beest_endpoint *a, const struct beest_endpoint *b)
+{
+	return beest_process_is_context(&a->incarnation, &b->incarnation) &&
+	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
 }
 
 static bool is_refusal_of(struct hartebeest_context *hb, const struct beest_qp *qp,
 			  const struct beest_qp_body *peer)
 {
-	return peer->reason[0] && echo_is_of(hb, &qp->local.endpoint, &peer->echo);
+	return peer->reason[0] && beest_handshake_names(&peer->echo, &hb->incarnation,
+						       &qp->local.endpoint);
 }
 
 /* Puts the name of the peer before the sentence. */
@@ -442,12 +457,6 @@ static int connect_replacement(struct beest_handshake *handshake)
 
 /* ------------------------------------------------------------------ confirming --- */
 
-static bool same_endpoint(const struct beest_endpoint *a, const struct beest_endpoint *b)
-{
-	return beest_process_is_context(&a->incarnation, &b->incarnation) &&
-	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
-}
-
 /* Connects to the peer as it was seen.  1: done; 0: that has to be tried again a moment later. */
 static int see_connect(struct beest_handshake *handshake)
 {
@@ -476,8 +485,8 @@ static int see_peer(struct beest_handshake *handshake, bool closed)
 	int ret;
 
 	/* A closed record still confirms a connection, but none is made to it any more. */
-	if (closed || (connected && same_endpoint(&handshake->peer.endpoint, connected)))
-		return connected && same_endpoint(&handshake->peer.endpoint, connected);
+	if (closed || (connected && beest_handshake_same(&handshake->peer.endpoint, connected)))
+		return connected && beest_handshake_same(&handshake->peer.endpoint, connected);
 	ret = see_connect(handshake);
 	if (ret > 0) {
 		handshake->get->unmet = unmet;
@@ -516,7 +525,8 @@ int beest_handshake_see(void *data, const struct beest_record *record)
 		return 1;
 
 	if (handshake->peer.reason[0] ||
-	    !echo_is_of(handshake->hb, &handshake->qp->local.endpoint, &handshake->peer.echo))
+	    !beest_handshake_names(&handshake->peer.echo, &handshake->hb->incarnation,
+				   &handshake->qp->local.endpoint))
 		return 0;
 	beest_presence_note(handshake->hb->registry, &record->incarnation);
 
@@ -592,7 +602,7 @@ static int see_successor(void *data, const struct beest_record *record)
 		return beest_fail(ESHUTDOWN, "queue pair '%s': its peer '%s' has left",
 				  handshake->qp->node.name, handshake->peer_key);
 	if (ret == 0 && connected_peer(handshake) &&
-	    same_endpoint(&handshake->peer.endpoint, connected_peer(handshake)))
+	    beest_handshake_same(&handshake->peer.endpoint, connected_peer(handshake)))
 		return 0;
 	if (ret == 0)
 		ret = see_connect(handshake);

@@ -27,6 +27,22 @@ int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
 			     const struct beest_limit *limit);
 
 /*
+ * What a peer must know of @qp and of its peer.  @refused: a peer that it could not be connected to,
+ * for this @reason; NULL: there is none.
+ */
+struct beest_qp_body beest_handshake_body(const struct beest_qp *qp,
+					  const struct beest_endpoint *refused,
+					  const char *reason);
+
+/* Does @echo name the queue pair @own of the context @incarnation? */
+bool beest_handshake_names(const struct beest_echo *echo,
+			   const struct beest_incarnation *incarnation,
+			   const struct beest_endpoint *own);
+
+/* Are both the same life of the same queue pair? */
+bool beest_handshake_same(const struct beest_endpoint *a, const struct beest_endpoint *b);
+
+/*
  * Puts the record of @qp, which is in INIT or later: its endpoint and to whom it is
  * connected.  The next look sends it.  Remembers the key in @qp.  @key: qp->key itself puts the
  * record again, if there is one.

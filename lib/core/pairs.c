@@ -196,7 +196,7 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 	if (count == 0)
 		return 0;
 
-	ret = beest_pairset_open(&pairs.set, hb, first, count);
+	ret = beest_pairset_open(&pairs.set, hb, first, count, false);
 	if (ret == 0)
 		ret = pairs_open(&pairs);
 	if (ret == 0)

@@ -247,7 +247,8 @@ void beest_pairing_end(struct hartebeest_context *hb, struct hartebeest_pair *pa
  * Checks the structs, and counts those that may be written to.  The caller's may be longer than
  * ours, so the size of the first one is the step between them.
  */
-static int structs_check(struct beest_pairset *set, struct hartebeest_pair *first, size_t count)
+static int structs_check(struct beest_pairset *set, struct hartebeest_pair *first, size_t count,
+			 bool keeps)
 {
 	struct hartebeest_pair *pair;
 	size_t i;
@@ -262,7 +263,8 @@ static int structs_check(struct beest_pairset *set, struct hartebeest_pair *firs
 		if (ret == -EINVAL)
 			break;
 		pair->result = 0;
-		pair->region_count = 0;
+		if (!keeps)
+			pair->region_count = 0;
 		pair->reason[0] = '\0';
 		set->count++;
 	}
@@ -298,13 +300,13 @@ static int pairs_take(struct beest_pairset *set)
 }
 
 int beest_pairset_open(struct beest_pairset *set, struct hartebeest_context *hb,
-		       struct hartebeest_pair *first, size_t count)
+		       struct hartebeest_pair *first, size_t count, bool keeps)
 {
 	int ret;
 
 	memset(set, 0, sizeof(*set));
 	set->hb = hb;
-	ret = structs_check(set, first, count);
+	ret = structs_check(set, first, count, keeps);
 	if (ret == 0)
 		ret = pairs_take(set);
 

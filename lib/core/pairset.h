@@ -30,10 +30,10 @@ struct beest_pairset {
 
 /*
  * Checks all pairs, and finds their queue pairs: one that is not there has its result.  Call
- * beest_pairset_close() in any case.
+ * beest_pairset_close() in any case.  @keeps: what the structs have of their peers stays.
  */
 int beest_pairset_open(struct beest_pairset *set, struct hartebeest_context *hb,
-		       struct hartebeest_pair *first, size_t count);
+		       struct hartebeest_pair *first, size_t count, bool keeps);
 void beest_pairset_close(struct beest_pairset *set);
 
 /* The call fails as a whole: no pair may look as if it were connected.  Returns @ret. */

@@ -40,11 +40,11 @@ static int word_check(const char *what, const char *word)
 	return 0;
 }
 
-int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
-		       const char *name, char key[BEEST_KEY_MAX + 1])
+int beest_registry_key_of(const char *job, enum beest_record_kind kind, const char *name,
+			  char key[BEEST_KEY_MAX + 1])
 {
 	const char *parts[] = {
-		"hb1/", registry->job, "/", beest_record_row(kind)->word, "/", name,
+		"hb1/", job, "/", beest_record_row(kind)->word, "/", name,
 	};
 	size_t i, size = 0;
 	char *end = key;
@@ -62,11 +62,17 @@ int beest_registry_key(const struct beest_registry *registry, enum beest_record_
 		return beest_fail(ENAMETOOLONG, "the name %s of a %s has %zu bytes, at most "
 				  "%zu are possible in job %s", BEEST_QUOTE(name),
 				  beest_record_row(kind)->noun, strlen(name),
-				  BEEST_KEY_MAX + strlen(name) - size, BEEST_QUOTE(registry->job));
+				  BEEST_KEY_MAX + strlen(name) - size, BEEST_QUOTE(job));
 	for (i = 0; i < BEEST_COUNT(parts); i++)
 		end = stpcpy(end, parts[i]);
 
 	return 0;
+}
+
+int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
+		       const char *name, char key[BEEST_KEY_MAX + 1])
+{
+	return beest_registry_key_of(registry->job, kind, name, key);
 }
 
 int beest_registry_rank_key(const struct beest_registry *registry, int32_t rank,

@@ -167,10 +167,12 @@ static inline uint64_t beest_registry_begun(const struct beest_registry *registr
 }
 
 /*
- * Makes the key "hb1/JOB/WORD/NAME".  -EINVAL: @name is empty or has a byte that no key
+ * Make the key "hb1/JOB/WORD/NAME".  -EINVAL: @name is empty or has a byte that no key
  * can hold (a blank, a control character or one beyond ASCII), which the sentence gives;
  * -ENAMETOOLONG.
  */
+int beest_registry_key_of(const char *job, enum beest_record_kind kind, const char *name,
+			  char key[BEEST_KEY_MAX + 1]);
 int beest_registry_key(const struct beest_registry *registry, enum beest_record_kind kind,
 		       const char *name, char key[BEEST_KEY_MAX + 1]);
 

@@ -62,6 +62,7 @@ static void qp_dispose(struct beest_node *node)
 
 	ud_peers_drop(qp);
 	free(qp->regions);
+	free(qp->refusal);
 }
 
 const struct beest_kind beest_qp_kind = {
@@ -691,6 +692,12 @@ static int step_rtr(struct beest_qp *qp, struct beest_connection *path)
 	return beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 }
 
+/* Does the peer learn of what this end changes?  Not in a mesh, whose ranks agree on all at once. */
+static bool qp_is_shown(const struct beest_qp *qp)
+{
+	return qp->key[0] || qp->by_bytes;
+}
+
 /*
  * May a device have refused RTR since too little is left of what all its queue pairs share for
  * reads and atomics of peers?
@@ -715,7 +722,7 @@ static int qp_reach_rtr(struct beest_qp *qp, struct beest_connection *path)
 	int ret, last;
 
 	ret = last = qp_source_try(qp, path, step_rtr);
-	if (ret == 0 || !qp->key[0])	/* without a record, the peer could not learn it */
+	if (ret == 0 || !qp_is_shown(qp))
 		return ret;
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
 	while (last < 0 && reads_may_be_why(qp, last)) {
@@ -742,7 +749,7 @@ static void ece_lower(struct beest_qp *qp, uint32_t options, const char *why)
 
 	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': %s: device %s does with ECE "
 		  "options 0x%x instead of 0x%x%s", qp->node.name, why, qp->device->name, options,
-		  *offered, qp->key[0] ? "" : "; the peer may use them all: set qp_attr.ece=off "
+		  *offered, qp_is_shown(qp) ? "" : "; the peer may use them all: set qp_attr.ece=off "
 		  "at both ends");
 	*offered = options;
 	qp_draw_generation(qp);
@@ -856,7 +863,7 @@ static int qp_find_way(struct beest_qp *qp, const struct beest_endpoint *remote,
 {
 	int ret = 0;
 
-	if (qp->key[0])			/* without a record, the peer would not learn of a change */
+	if (qp_is_shown(qp))
 		ret = beest_qp_look_again(qp);
 	if (ret >= 0)
 		ret = beest_qp_agree(qp, remote, path);

@@ -39,6 +39,8 @@ struct beest_qp {
 	uint32_t published;		/* the generation in its record */
 	struct hartebeest_remote_mr *regions;	/* offered to its peer */
 	uint8_t region_count;
+	bool by_bytes;			/* its peer gets what it publishes from the program */
+	char *refusal;			/* why it was not connected to remote, for those bytes; or NULL */
 	bool untold;			/* connected, but its record does not show it yet */
 	char peer_key[BEEST_KEY_MAX + 1];	/* "": not connected; UD: the latest peer's */
 	struct beest_endpoint remote;
