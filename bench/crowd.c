@@ -80,7 +80,8 @@ static struct citizen *citizen_open(int rank)
 	static const struct beest_log quiet = { .level = BEEST_LOG_NONE };
 	struct beest_incarnation incarnation;
 	const struct beest_registry_config config = {
-		.incarnation = &incarnation, .servers = &crowd.server, .server_count = 1, .job = crowd.pass->job,
+		.incarnation = &incarnation, .servers = &crowd.server, .server_count = 1,
+		.job = crowd.pass->job,
 		.rank = rank, .ranks = &crowd.ranks, .ttl = 600 * BEEST_SECOND, .log = &quiet,
 	};
 	struct citizen *citizen = calloc(1, sizeof(*citizen));

@@ -194,7 +194,7 @@ HARTEBEEST_EXPORT int hartebeest_port_num(struct hartebeest_context *hb)
 HARTEBEEST_EXPORT int hartebeest_device_text(struct hartebeest_context *hb, char *text,
 					     size_t size)
 {
-	static const struct beest_limit now;	/* it says what is there */
+	static const struct beest_limit now;	/* it describes what is there */
 	int64_t pkey;
 	char *whole;
 	int ret;

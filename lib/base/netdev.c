@@ -47,7 +47,8 @@ static bool is_same_network(const struct beest_ipaddr *a, const struct beest_ipa
 	    mask->sa_family != (ipv4 ? AF_INET : AF_INET6))
 		return false;
 	if (ipv4)
-		memcpy(bits.raw + 12, &((const struct sockaddr_in *)(const void *)mask)->sin_addr, 4);
+		memcpy(bits.raw + 12, &((const struct sockaddr_in *)(const void *)mask)->sin_addr,
+		       4);
 	else
 		memcpy(bits.raw, &((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr, 16);
 	for (i = ipv4 ? 12 : 0; i < sizeof(bits.raw); i++)

@@ -320,8 +320,9 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 		return ret;
 	if (!qp->key[0])
 		return beest_fail(ENOTCONN, qp->by_bytes ?
-				  "queue pair '%s' is connected by bytes: call hartebeest_qp_reset(), "
-				  "then hartebeest_qp_export() and hartebeest_qp_import() again" :
+				  "queue pair '%s' is connected by bytes: call "
+				  "hartebeest_qp_reset(), then hartebeest_qp_export() and "
+				  "hartebeest_qp_import() again" :
 				  "queue pair '%s' was never published: call "
 				  "hartebeest_qp_publish() and hartebeest_qp_connect() first",
 				  qp->node.name);

@@ -137,8 +137,9 @@ static int objects_clear(struct hartebeest_context *hb)
 
 	/* Then the kernel ends them all with the process. */
 	ret = left.broken[0] ?
-	      beest_fail(EIO, "device %s stays open until the process ends, since it did not destroy "
-			 "an object, on which others depend: %s", hb->device.name, left.broken) :
+	      beest_fail(EIO, "device %s stays open until the process ends, since it did not "
+			 "destroy an object, on which others depend: %s", hb->device.name,
+			 left.broken) :
 	      beest_fail(EBUSY, "device %s stays open until the process ends, since objects of the "
 			 "program depend on it: %s", hb->device.name, left.text.buffer);
 	beest_log(&hb->log, BEEST_LOG_WARN, "%s", beest_error_text());

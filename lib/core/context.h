@@ -45,7 +45,7 @@ struct hartebeest_context {
 	struct beest_port port;		/* valid while device_open */
 	bool identified;		/* the two that follow are known */
 	struct beest_incarnation incarnation;
-	struct beest_seal *seal;	/* of all records and exports; NULL: the job has no secret */
+	struct beest_seal *seal;	/* of records and exports; NULL: the job has no secret */
 	struct beest_registry *registry;
 	char servers_origin[BEEST_ORIGIN_SIZE];	/* for sentences of the registry */
 	/* Opened by the original's interface: never confirms, and publishes in haste. */
@@ -100,8 +100,8 @@ int beest_context_need_events(struct hartebeest_context *hb);
 int beest_context_interrupt(void *context);
 
 /*
- * Draws the incarnation and reads the secret at the first call, for what needs no server.  -EPERM: in
- * a forked child; errors of beest_secret_read().
+ * Draws the incarnation and reads the secret at the first call, for what needs no server.  -EPERM:
+ * in a forked child; errors of beest_secret_read().
  */
 int beest_context_need_identity(struct hartebeest_context *hb);
 

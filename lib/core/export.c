@@ -37,13 +37,13 @@ struct head {
 	uint16_t count;
 };
 
-static const struct beest_codec_field head_rows[] = {
+static const struct beest_codec_field export_rows[] = {
 	BEEST_CODEC_ROW(head, magic, BYTES),
 	BEEST_CODEC_ROW(head, version, UINT),
 	BEEST_CODEC_ROW(head, size, UINT),
 	BEEST_CODEC_ROW(head, count, UINT),
 };
-static const struct beest_codec_layout head_layout = BEEST_CODEC_LAYOUT(head_rows);
+static const struct beest_codec_layout export_layout = BEEST_CODEC_LAYOUT(export_rows);
 
 struct item {
 	uint16_t key_size;
@@ -128,7 +128,7 @@ static int set_export(struct beest_pairset *set, uint8_t *bytes)
 {
 	struct head head = { .magic = { 'H', 'B', 'X' }, .version = EXPORT_VERSION,
 			     .count = (uint16_t)set->count };
-	size_t i, used = beest_codec_size(&head_layout);
+	size_t i, used = beest_codec_size(&export_layout);
 	int ret;
 
 	for (i = 0; i < set->count; i++) {
@@ -141,7 +141,7 @@ static int set_export(struct beest_pairset *set, uint8_t *bytes)
 			used += (size_t)ret;
 	}
 	head.size = (uint32_t)used;
-	beest_codec_encode(&head_layout, &head, bytes, beest_codec_size(&head_layout));
+	beest_codec_encode(&export_layout, &head, bytes, beest_codec_size(&export_layout));
 	ret = set_result(set);
 
 	return ret < 0 ? ret : (int)used;
@@ -179,7 +179,7 @@ int beest_export(struct hartebeest_context *hb, struct hartebeest_pair *pairs, s
 	if (ret == 0)
 		ret = beest_context_need_identity(hb);
 	if (ret == 0)
-		all = malloc(beest_codec_size(&head_layout) + count * ITEM_MAX);
+		all = malloc(beest_codec_size(&export_layout) + count * ITEM_MAX);
 	if (ret == 0 && !all)
 		ret = beest_fail(ENOMEM, "no memory to export %zu pairs", count);
 	ret = ret < 0 ? beest_pairset_refuse(&set, ret) : set_export(&set, all);
@@ -225,7 +225,7 @@ static int head_check(struct import *import, size_t size)
 {
 	const struct head *head = &import->head;
 
-	if (beest_codec_decode(&head_layout, import->bytes, size, &import->head) < 0 ||
+	if (beest_codec_decode(&export_layout, import->bytes, size, &import->head) < 0 ||
 	    memcmp(head->magic, "HBX", sizeof(head->magic)) != 0)
 		return beest_fail(EBADMSG, "these are not bytes of hartebeest_qp_export()%s", size ?
 				  "" : ": there are none");
@@ -243,7 +243,7 @@ static int head_check(struct import *import, size_t size)
 /* Are there as many pairs as the head has, and nothing else? */
 static int items_check(const struct import *import)
 {
-	size_t i, at = beest_codec_size(&head_layout);
+	size_t i, at = beest_codec_size(&export_layout);
 	struct item item;
 	int ret = 0;
 
@@ -258,7 +258,7 @@ static int items_check(const struct import *import)
 static int item_find(const struct import *import, const char *key, struct item *item)
 {
 	struct beest_text there = BEEST_TEXT(300);
-	size_t i, at = beest_codec_size(&head_layout);
+	size_t i, at = beest_codec_size(&export_layout);
 
 	for (i = 0; i < import->head.count; i++) {
 		item_take(import, &at, item);
@@ -313,8 +313,8 @@ static int peer_check(const struct import *import, struct beest_qp *qp, const ch
 					  "pair: %s", peer->reason);
 }
 
-/* Remembers why, for the peer to hear with the next export. */
-static void refuse(struct beest_qp *qp, const struct beest_endpoint *remote, int ret)
+/* Remembers why, for the next export. */
+static void refusal_keep(struct beest_qp *qp, const struct beest_endpoint *remote, int ret)
 {
 	char *reason = strdup(beest_error_text());
 
@@ -349,7 +349,7 @@ static int peer_connect(const struct import *import, struct beest_qp *qp, const 
 			ret = beest_qp_connect(qp, peer_key, remote, import->limit, NULL);
 		while (beest_retry(&ret, import->limit, log));
 	if (ret < 0) {
-		refuse(qp, remote, ret);
+		refusal_keep(qp, remote, ret);
 		return beest_fail_prefix(ret, "%s", BEEST_PEER_TEXT(remote));
 	}
 	free(qp->refusal);

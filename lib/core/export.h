@@ -2,8 +2,8 @@
 /*
  * export.h - pairs by bytes that the program carries to the peer itself
  *
- * Owns the form of these bytes, and takes a queue pair to its peer by them: a record as on a server,
- * for each pair.  Knows nothing of servers, nor of how the bytes get to the peer.
+ * Owns the form of these bytes, and takes a queue pair to its peer by them: for each pair, a record
+ * as on a server.  Knows nothing of servers, nor of how the bytes get to the peer.
  */
 #ifndef BEEST_EXPORT_H
 #define BEEST_EXPORT_H

@@ -471,8 +471,8 @@ static int see_connect(struct beest_handshake *handshake)
 	if (ret != -EAGAIN)
 		return ret < 0 ? ret : 1;
 	handshake->again_at = beest_clock_deadline(BEEST_RETRY_PAUSE);
-	snprintf(handshake->unmet, sizeof(handshake->unmet), "this end cannot connect to it yet: %s",
-		 beest_error_text());
+	snprintf(handshake->unmet, sizeof(handshake->unmet), "this end cannot connect to it yet: "
+		 "%s", beest_error_text());
 
 	return 0;
 }

@@ -27,8 +27,8 @@ int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
 			     const struct beest_limit *limit);
 
 /*
- * What a peer must know of @qp and of its peer.  @refused: a peer that it could not be connected to,
- * for this @reason; NULL: there is none.
+ * What a peer must know of @qp and of its peer.  @refused: a peer that it could not be connected
+ * to, for this @reason; NULL: there is none.
  */
 struct beest_qp_body beest_handshake_body(const struct beest_qp *qp,
 					  const struct beest_endpoint *refused,

@@ -60,7 +60,7 @@ struct beest_meshqps_peer {
 	struct beest_endpoint endpoint;	/* with the numbers of the peer's first queue pair */
 	const uint32_t *numbers;	/* of its queue pairs for this rank; NULL: in a row */
 	size_t slot;			/* at the peer, of its first one for this rank */
-	bool connected;			/* set by beest_meshqps_connect(), which then passes over it */
+	bool connected;			/* by beest_meshqps_connect(), which passes over it */
 };
 
 /*

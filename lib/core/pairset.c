@@ -226,19 +226,21 @@ void beest_pairing_take_regions(struct hartebeest_pair *pair, const struct beest
 void beest_pairing_end(struct hartebeest_context *hb, struct hartebeest_pair *pair,
 		       const struct beest_endpoint *peer)
 {
+	int ret;
+
 	beest_pairs_show_peer(peer, &pair->peer);
-	if (beest_bringup_remember(hb, pair->peer_key, peer, pair->regions,
-				   BEEST_MIN(pair->region_count, pair->region_room)) < 0)
-		beest_pairing_fail(pair, -ENOMEM);
-	else if (pair->region_room && !pair->region_count)
-		beest_pairing_fail(pair, beest_fail(ENOMSG, "'%s' offers no regions, but this end has room "
-					   "for %" PRIu32 ": the peer names them in the field "
-					   "offer of its pair", pair->peer_key,
-					   pair->region_room));
-	else if (pair->region_count > pair->region_room)
-		beest_pairing_fail(pair, beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, but there "
-					   "is room for %" PRIu32, pair->peer_key,
-					   pair->region_count, pair->region_room));
+	ret = beest_bringup_remember(hb, pair->peer_key, peer, pair->regions,
+				     BEEST_MIN(pair->region_count, pair->region_room));
+	if (ret == 0 && pair->region_room && !pair->region_count)
+		ret = beest_fail(ENOMSG, "'%s' offers no regions, but this end has room for %"
+				 PRIu32 ": the peer names them in the field offer of its pair",
+				 pair->peer_key, pair->region_room);
+	else if (ret == 0 && pair->region_count > pair->region_room)
+		ret = beest_fail(EMSGSIZE, "'%s' offers %" PRIu32 " regions, but there is room for "
+				 "%" PRIu32, pair->peer_key, pair->region_count,
+				 pair->region_room);
+	if (ret < 0)
+		beest_pairing_fail(pair, ret);
 }
 
 /* --------------------------------------------------------------------- all of them --- */

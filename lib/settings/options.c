@@ -125,8 +125,9 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "hop limit of the global routing header" },
 	{ "qp_attr.flow_label", QP(flow_label), .word = "auto", .meaning = BEEST_AUTO,
 	  .initial = "0", RANGE(0, 0xfffff),
-	  .help = "flow label of the global routing header, by which RoCE v2 chooses its UDP source "
-		  "port; auto: another one for each pair of queue pair numbers, as rdma_cm does" },
+	  .help = "flow label of the global routing header, by which RoCE v2 chooses its UDP "
+		  "source port; auto: another one for each pair of queue pair numbers, as rdma_cm "
+		  "does" },
 	{ "qp_attr.ece", WORD(ece_words), .per_transport = true,
 	  .offset = offsetof(struct beest_qp_options, ece), .initial = "auto",
 	  .help = "enhanced connection establishment: auto, what both adapters can do, or off" },

@@ -86,8 +86,8 @@ static int pkey_find(const struct beest_device *device, int count, uint16_t want
 		return 0;
 	}
 	if (!seen.used)
-		beest_text_add(&seen, unread ? "no P_Key that can be read" : "an empty P_Key table: "
-			       "the subnet manager has put it into no partition%s",
+		beest_text_add(&seen, unread ? "no P_Key that can be read" : "an empty P_Key "
+			       "table: the subnet manager has put it into no partition%s",
 			       beest_device_virtual_text(device->verbs, false));
 	if (wanted)
 		return beest_fail(ENODATA, "port %s has no P_Key 0x%04x: it has %s",

@@ -45,8 +45,8 @@ int beest_device_pkey(const struct beest_device *device, uint16_t wanted,
 int beest_device_pkey_at(const struct beest_device *device, uint16_t index, uint16_t *pkey);
 
 /*
- * What a virtual function lacks that is down or has no GID, to follow the sentence; "" for any other
- * device.
+ * What a virtual function lacks that is down or has no GID, to follow the sentence; "" for any
+ * other device.
  */
 const char *beest_device_virtual_text(const struct ibv_context *verbs, bool ethernet);
 

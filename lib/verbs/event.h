@@ -3,7 +3,8 @@
  * event.h - what the device reports by itself: port down, device dead, tables changed
  *
  * Owns the queue of events that were read and not yet handed out, and what follows from
- * them: whether the device is gone, since when the port is down, or whether its tables may have changed.
+ * them: whether the device is gone, since when the port is down, and whether its tables may have
+ * changed.
  * There is no thread: every call that waits reads events.  Each is acknowledged as it is
  * read, so that destroying an object never has to wait for that.  An event that an object
  * reports repeatedly is kept once.  Knows no names but those from describe().

@@ -72,7 +72,7 @@ int beest_port_check(const struct beest_port *port)
 }
 
 /* Peers refuse a record with another MTU, and no device takes it. */
-static int attr_check(const struct beest_port *port, const struct ibv_port_attr *attr)
+static int port_check_attr(const struct beest_port *port, const struct ibv_port_attr *attr)
 {
 	int mtu = (int)attr->active_mtu, ret = state_check(port, attr->state);
 
@@ -94,7 +94,7 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 	choice_forget(port);
 	ret = beest_device_port(port->device, &choice.attr);
 	if (ret == 0)
-		ret = attr_check(port, &choice.attr);
+		ret = port_check_attr(port, &choice.attr);
 	if (ret == 0)
 		ret = beest_source_choose(port->device, pd, port->policy, port->log, &choice.gid,
 					  reason, sizeof(reason));
@@ -143,7 +143,7 @@ int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr)
 
 	ret = beest_device_port(port->device, attr);
 	if (ret == 0)
-		ret = attr_check(port, attr);
+		ret = port_check_attr(port, attr);
 	if (ret < 0)
 		return ret;
 

@@ -67,7 +67,7 @@ int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
  */
 int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr);
 
-/* -ENETDOWN: the port is not active now; the sentence says for how long, as far as events tell. */
+/* -ENETDOWN: the port is not active now; the sentence has for how long, if events show it. */
 int beest_port_check(const struct beest_port *port);
 
 /* As beest_device_pkey(), but kept with the choice.  A transport always wants the same P_Key. */

@@ -692,7 +692,7 @@ static int step_rtr(struct beest_qp *qp, struct beest_connection *path)
 	return beest_transition_take(BEEST_TO_RTR, qp->qp, &qp->local, path);
 }
 
-/* Does the peer learn of what this end changes?  Not in a mesh, whose ranks agree on all at once. */
+/* Does the peer learn of what this end changes?  Not in a mesh, where all agree once. */
 static bool qp_is_shown(const struct beest_qp *qp)
 {
 	return qp->key[0] || qp->by_bytes;
@@ -749,8 +749,8 @@ static void ece_lower(struct beest_qp *qp, uint32_t options, const char *why)
 
 	beest_log(qp->port->log, BEEST_LOG_WARN, "queue pair '%s': %s: device %s does with ECE "
 		  "options 0x%x instead of 0x%x%s", qp->node.name, why, qp->device->name, options,
-		  *offered, qp_is_shown(qp) ? "" : "; the peer may use them all: set qp_attr.ece=off "
-		  "at both ends");
+		  *offered, qp_is_shown(qp) ? "" : "; the peer may use them all: set "
+		  "qp_attr.ece=off at both ends");
 	*offered = options;
 	qp_draw_generation(qp);
 }
@@ -906,7 +906,8 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 }
 
 /* Each port of this host may be in a network of its own, as where fabrics have rails. */
-static void qp_say_elsewhere(const struct beest_qp *qp, const struct beest_endpoint *remote, int ret)
+static void qp_say_elsewhere(const struct beest_qp *qp, const struct beest_endpoint *remote,
+			     int ret)
 {
 	char sentence[BEEST_ERROR_SIZE], label[72];
 

@@ -40,7 +40,7 @@ struct beest_qp {
 	struct hartebeest_remote_mr *regions;	/* offered to its peer */
 	uint8_t region_count;
 	bool by_bytes;			/* its peer gets what it publishes from the program */
-	char *refusal;			/* why it was not connected to remote, for those bytes; or NULL */
+	char *refusal;			/* for these bytes: why not connected to remote; or NULL */
 	bool untold;			/* connected, but its record does not show it yet */
 	char peer_key[BEEST_KEY_MAX + 1];	/* "": not connected; UD: the latest peer's */
 	struct beest_endpoint remote;

@@ -480,8 +480,8 @@ int beest_transition_attr(enum beest_transition step, const struct beest_local *
 #define RTR_OR_HANDLE (1 << BEEST_TO_RTR | 1 << HANDLE)
 
 /*
- * The causes that users found behind these errors, by transition.  @more follows the peer's address;
- * NULL: that is not the matter.
+ * The causes that users found behind these errors, by transition.  @more follows the peer's
+ * address; NULL: that is not the matter.
  */
 static const struct cause {
 	int steps;

@@ -1101,7 +1101,8 @@ static void errors_that_do_not_pass(void **state)
 		memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
 		leave(&a);
 		assert_int_equal(confirm(&b), -ECONNABORTED);
-		assert_error_has("it could not connect to this queue pair, and gave up: tried for ");
+		assert_error_has("it could not connect to this queue pair, and gave up: tried "
+				 "for ");
 		leave(&b);
 	}
 }

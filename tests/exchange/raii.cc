@@ -275,6 +275,30 @@ static void pairs_of(const context &own, const std::string &me, const std::strin
 	EXPECT(own.barrier("written"));
 }
 
+/* The bytes are carried by messages here, as by any other carrier. */
+static void pairs_by_bytes(const context &own, const std::string &me, const std::string &peer)
+{
+	const protection_domain pd(own, "pd");
+	const completion_queue cq(own, "cq");
+	const memory_region mr(pd, "mr", 4096, access_flags);
+	queue_pair qp(pd, "carried", cq, cq, IBV_QPT_RC);
+	pair_list pairs(own);
+	std::string came;
+	std::size_t left = 2;
+	int turn;
+
+	pairs.add(qp, "bytes-of-" + me, "bytes-of-" + peer, 1);
+	pairs.offer(mr);
+	for (turn = 0; turn < 2; turn++) {
+		EXPECT(own.push("turn" + std::to_string(turn) + me, pairs.export_to()));
+		EXPECT(own.wait("turn" + std::to_string(turn) + peer, came));
+		left = pairs.import_from(came);
+		EXPECT(left == (turn ? 0 : 1) && pairs.region(0).length == 4096);
+	}
+	EXPECT(thrown([&] { pairs.import_from("nonsense"); }, "these are not bytes of") == EBADMSG);
+	EXPECT(own.barrier("carried"));
+}
+
 static void meshes(const context &own)
 {
 	const int peer = !own.rank();

@@ -29,6 +29,7 @@ static const struct program programs[] = {
 	{ "fortran", 2, .says = { "rank a reads: 2.5 3.5 4.5\n",
 				 "rank b reads: 1.5 2.5 3.5\n" } },
 #endif
+	{ "bytes", 1, .says = { "a reads: hello from b\n", "b reads: hello from a\n" } },
 	{ "adopt", 2, .says = { "200 round trips of 1024 bytes, " } },
 	{ "stencil", 2, .says = { "tile # of 2 x 1: 50 steps, 0 of 16 rows are wrong\n" } },
 	{ "stencil", 3, .says = { "tile # of 3 x 1: 50 steps, 0 of 16 rows are wrong\n" } },

@@ -52,10 +52,15 @@ static const struct run {
 	{ OPENMPI, "mpi-mesh", 2, .says = "rank # of 2: rank @ wrote @ (success)" },
 	{ OPENMPI, "mpi-mesh", 3, .says = "rank # of 3: rank @ wrote @ (success)", .costly = true },
 	{ OPENMPI, "mpi-mesh", 4, .says = "rank # of 4: rank @ wrote @ (success)", .costly = true },
+	{ OPENMPI, "mpi-bytes", 2, .says = "rank # of 2: rank @ wrote @ (success)",
+	  .costly = true },
+	{ OPENMPI, "mpi-bytes", 4, .says = "rank # of 4: rank @ wrote @ (success)",
+	  .costly = true },
 	{ MPICH, "mpi", 2, .says = "rank # of 2: rank @ wrote @" },
 	{ MPICH, "mpi", 3, .says = "rank # of 3: rank @ wrote @", .costly = true },
 	{ MPICH, "mpi", 4, .says = "rank # of 4: rank @ wrote @", .costly = true },
 	{ MPICH, "mpi-mesh", 2, .says = "rank # of 2: rank @ wrote @ (success)", .costly = true },
+	{ MPICH, "mpi-bytes", 3, .says = "rank # of 3: rank @ wrote @ (success)" },
 	{ MPICH, "mpi-mesh", 3, .says = "rank # of 3: rank @ wrote @ (success)", .costly = true },
 	{ MPICH, "mpi-mesh", 4, .says = "rank # of 4: rank @ wrote @ (success)", .costly = true },
 };
@@ -200,7 +205,8 @@ static int compile_all(void)
 
 	folder = getenv("BEEST_TEST_MPI");
 	for (i = 0; folder && i < BEEST_COUNT(mpis); i++)
-		if (mpi_choose(&mpis[i]) && (compile("mpi") != 0 || compile("mpi-mesh") != 0))
+		if (mpi_choose(&mpis[i]) && (compile("mpi") != 0 || compile("mpi-mesh") != 0 ||
+						compile("mpi-bytes") != 0))
 			return 1;
 	return folder ? 0 : 2;
 }

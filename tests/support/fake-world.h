@@ -10,11 +10,11 @@
  *		HARDWARE is that of Ethernet, 02:00:00:00:00:01, or the GID of an IPoIB interface.
  *		Without any such line, the interfaces are those of the GIDs.
  *	device NAME [iwarp|usnic|unspecified|virtual]
- *		virtual: a function whose host has the adapter.  It is
+ *		virtual: a function of an adapter that its host has.  Each device is
  *		with the limits of fake0 and an active RoCE port 1 that has no GID.  The lines
  *		until the next device are about this one.
  *	limit NAME NUMBER
- *		of the device: max_qp_rd_atom, max_res_rd_atom, max_inline, ece_options, phys_port_cnt, ...
+ *		of the device: max_qp_rd_atom, max_res_rd_atom, ece_options, ...
  *	port NUMBER [down|init|armed] [infiniband|unspecified] [lid NUMBER] [mtu NUMBER] [grh]
  *	     [unpartitioned]
  *		The lines about GIDs until the next port are about this one.

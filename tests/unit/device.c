@@ -888,7 +888,8 @@ static const struct {
 	  "index 1: 0x8012" },
 	{ { 0x7fff, 0x8012 }, 0x8000, -ENODATA, 0, "port fake0:1 has no P_Key 0x8000: it has" },
 	{ { 0, 0x8000 }, 0, -ENODATA, 0, "port fake0:1 has an empty P_Key table: " },
-	{ { 0 }, 0xffff, -ENODATA, 0, "port fake0:1 has no P_Key 0xffff: it has an empty P_Key table: " },
+	{ { 0 }, 0xffff, -ENODATA, 0, "port fake0:1 has no P_Key 0xffff: it has an empty P_Key "
+	  "table: " },
 };
 
 static void test_pkeys(void **state)

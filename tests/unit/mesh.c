@@ -2145,7 +2145,8 @@ static void a_neighbour_that_never_answers(void **state)
 	for (i = 0; i < 4; i++) {
 		assert_true(members[i].ret < 0);
 		assert_non_null(strstr(members[i].error, "rank 1 cannot connect: tried for "));
-		assert_non_null(strstr(members[i].error, "there is no route to the peer's address "));
+		assert_non_null(strstr(members[i].error, "there is no route to the peer's "
+				       "address "));
 	}
 	drop();
 }

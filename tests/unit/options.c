@@ -733,7 +733,8 @@ static void unknown_keys_are_told(void **state)
 		     AT ":1: unknown option 'qp_attr.sl'; the nearest is qp_attr.ah_attr.sl");
 	refuses_json("{ \"qp_attr\": { \"colour_of_the_cable\": 1 } }", EINVAL,
 		     AT ":1: unknown option 'qp_attr.colour_of_the_cable'");
-	refuses_json("{ \"qp_attr\": { \"\": 1 } }", EINVAL, AT ":1: unknown option 'qp_attr.'; the nearest is qp_attr.ece");
+	refuses_json("{ \"qp_attr\": { \"\": 1 } }", EINVAL, AT ":1: unknown option "
+		     "'qp_attr.'; the nearest is qp_attr.ece");
 	refuses_json("{\n \"qp_atr\": {} }", EINVAL,
 		     AT ":2: unknown section 'qp_atr'; the nearest is qp_attr");
 	refuses_json("{ \"shopping\": { \"timeout\": 1 } }", EINVAL,

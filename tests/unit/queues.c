@@ -410,8 +410,8 @@ static void close_of_a_device_that_is_gone(void **state)
 	fake_verbs_fail("ibv_destroy_qp", 0, EIO);
 	assert_int_equal(hartebeest_close(hb), -EIO);
 	hb = NULL;
-	assert_error_is("device fake0 stays open until the process ends, since it did not destroy an "
-			"object, on which others depend: cannot destroy queue pair 'last': "
+	assert_error_is("device fake0 stays open until the process ends, since it did not destroy "
+			"an object, on which others depend: cannot destroy queue pair 'last': "
 			"Input/output error");
 	assert_int_equal(fake_verbs_calls("ibv_close_device"), 0);
 	fake_verbs_reset();

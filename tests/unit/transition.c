@@ -707,8 +707,8 @@ static void agreed_in_words(void **state)
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
 							 text, sizeof(text)),
 			    "path MTU 512 (1024 here, 512 at the peer), reads out 9 (of 16 wanted, "
-			    "16 of the device, 9 at the peer), in 11, flow label 0x98765 (UDP source "
-			    "port 51011)");
+			    "16 of the device, 9 at the peer), in 11, flow label 0x98765 (UDP "
+			    "source port 51011)");
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
 							 small, sizeof(small)), "path MTU...");
 	roce(&pair, BEEST_UC, BEEST_ROCE_V2);
@@ -723,8 +723,8 @@ static void agreed_in_words(void **state)
 	pair.path.ece.options = 0x11;
 	assert_string_equal(beest_transition_agreed_text(&pair.local, &pair.remote, &pair.path,
 							 text, sizeof(text)),
-			    "path MTU 1024 (1024 here, 1024 at the peer), ECE options 0x11 (0x13 of "
-			    "vendor 0x15b3 here, 0x31 of 0x15b3 at the peer)");
+			    "path MTU 1024 (1024 here, 1024 at the peer), ECE options 0x11 (0x13 "
+			    "of vendor 0x15b3 here, 0x31 of 0x15b3 at the peer)");
 }
 
 /* By the kernel's rdma_calc_flow_label(), whose results for these numbers are known. */
@@ -999,7 +999,8 @@ static void a_failed_step_tells_why(void **state)
 		{ BEEST_TO_INIT, EPERM, 1, "RESET -> INIT", "see dmesg(1) on this host",
 		  "port 1, P_Key index 0, access flags 0x7)" },
 		{ BEEST_TO_RTR, ETIMEDOUT, 0, "INIT -> RTR", "the peer's address 10.0.1.2 does "
-		  "not answer to ARP or neighbour discovery: is its interface up, and in the same network?",
+		  "not answer to ARP or neighbour discovery: is its interface up, and in the same "
+		  "network?",
 		  ON_ROCE },
 		{ BEEST_TO_RTR, ENETUNREACH, 0, "INIT -> RTR", "there is no route to the peer's "
 		  "address 10.0.1.2", ON_ROCE },
