@@ -430,6 +430,7 @@ static int rank(int nid, void *)
 		EXPECT(own.device_text().find("fake0:1") != std::string::npos);
 		messages(own, std::to_string(nid), std::to_string(!nid));
 		pairs_of(own, std::to_string(nid), std::to_string(!nid));
+		pairs_by_bytes(own, std::to_string(nid), std::to_string(!nid));
 		meshes(own);
 		mesh_of_strangers(own);
 		gathered_mesh(own);
