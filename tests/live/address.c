@@ -230,6 +230,7 @@ static const struct way ways[] = {
 	{ "path attributes", BOTH("qp_attr.traffic_class=104", "qp_attr.ah_attr.static_rate=3",
 				  "qp_attr.flow_label=0x12345", "qp_attr.ah_attr.sl=2"),
 	  IPV4, 104 },
+	{ "flow label by both numbers", BOTH("qp_attr.flow_label=auto"), IPV4, 0 },
 #ifdef HAVE_RDMACM
 	{ "rdmacm, auto", BOTH(RDMACM), IPV4, 0 },
 	{ "rdmacm, IPv6", BOTH(RDMACM, "device.family=ipv6"), IPV6, 0 },
