@@ -14,8 +14,13 @@
 extern "C" {
 #endif
 
-#ifndef HARTEBEEST_INLINE_
-#define HARTEBEEST_INLINE_ static inline
+/*
+ * What precedes inline functions.  The library exports them, too: a generator of bindings defines
+ * it as empty, and reads plain prototypes.  Functions named *_init() stay inline, since they know
+ * the size of the caller's struct; a binding sets the field size itself, and all others to zero.
+ */
+#ifndef HARTEBEEST_INLINE
+#define HARTEBEEST_INLINE static inline
 #endif
 
 /*
@@ -35,7 +40,7 @@ extern "C" {
 #ifndef CLOCK_MONOTONIC
 int64_t hartebeest_clock(void);
 #else
-HARTEBEEST_INLINE_ int64_t hartebeest_clock(void)
+HARTEBEEST_INLINE int64_t hartebeest_clock(void)
 {
 	struct timespec now;
 	int64_t seconds;

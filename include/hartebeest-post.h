@@ -26,7 +26,8 @@
  * Threads: all functions may be called concurrently, as the verbs themselves.
  *
  * The functions are static inline here.  libhartebeest also exports each of them, for
- * callers that cannot use a header (dlsym, Fortran).
+ * callers that cannot use a header (dlsym, Fortran) or whose generator of bindings cannot read
+ * inline functions (-DHARTEBEEST_INLINE=).
  */
 #ifndef HARTEBEEST_POST_H
 #define HARTEBEEST_POST_H
@@ -58,7 +59,7 @@ extern "C" {
 #endif
 
 /** hartebeest_post_wr() - post one work request of one element, the building block */
-HARTEBEEST_INLINE_ int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
+HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
 					 const void *local, uint32_t length, uint32_t lkey)
 {
 	struct ibv_send_wr *bad;
@@ -81,7 +82,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr 
  * Sets only the fields that the opcode uses: clearing a whole struct ibv_send_wr would
  * double the cost of a post.
  */
-HARTEBEEST_INLINE_ int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode,
+HARTEBEEST_INLINE int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcode opcode,
 					   const void *local, uint32_t length, uint32_t lkey,
 					   uint64_t remote, uint32_t rkey,
 					   uint64_t wr_id, unsigned int flags)
@@ -97,7 +98,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_rdma(struct ibv_qp *qp, enum ibv_wr_opcod
 }
 
 /** hartebeest_post_write() - RDMA WRITE from local to remote (RC and UC) */
-HARTEBEEST_INLINE_ int hartebeest_post_write(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE int hartebeest_post_write(struct ibv_qp *qp, const void *local,
 					    uint32_t length, uint32_t lkey,
 					    uint64_t remote, uint32_t rkey,
 					    uint64_t wr_id, unsigned int flags)
@@ -111,7 +112,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_write(struct ibv_qp *qp, const void *loca
  *
  * The local region needs IBV_ACCESS_LOCAL_WRITE.
  */
-HARTEBEEST_INLINE_ int hartebeest_post_read(struct ibv_qp *qp, void *local,
+HARTEBEEST_INLINE int hartebeest_post_read(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey,
 					   uint64_t remote, uint32_t rkey,
 					   uint64_t wr_id, unsigned int flags)
@@ -121,7 +122,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_read(struct ibv_qp *qp, void *local,
 }
 
 /** hartebeest_post_write_imm() - RDMA WRITE that consumes a peer's receive to deliver imm */
-HARTEBEEST_INLINE_ int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE int hartebeest_post_write_imm(struct ibv_qp *qp, const void *local,
 						uint32_t length, uint32_t lkey,
 						uint64_t remote, uint32_t rkey,
 						uint32_t imm, uint64_t wr_id,
@@ -139,7 +140,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_write_imm(struct ibv_qp *qp, const void *
 }
 
 /** hartebeest_post_send() - SEND into a receive that the peer has posted (RC and UC) */
-HARTEBEEST_INLINE_ int hartebeest_post_send(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE int hartebeest_post_send(struct ibv_qp *qp, const void *local,
 					   uint32_t length, uint32_t lkey,
 					   uint64_t wr_id, unsigned int flags)
 {
@@ -152,7 +153,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_send(struct ibv_qp *qp, const void *local
 }
 
 /** hartebeest_post_send_imm() - SEND with 32 bits for the peer (RC and UC) */
-HARTEBEEST_INLINE_ int hartebeest_post_send_imm(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE int hartebeest_post_send_imm(struct ibv_qp *qp, const void *local,
 					       uint32_t length, uint32_t lkey, uint32_t imm,
 					       uint64_t wr_id, unsigned int flags)
 {
@@ -172,7 +173,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_send_imm(struct ibv_qp *qp, const void *l
  * in bytes.  In the receiver's buffer the data follow 40 bytes that hold a GRH or are
  * undefined.
  */
-HARTEBEEST_INLINE_ int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local,
+HARTEBEEST_INLINE int hartebeest_post_send_ud(struct ibv_qp *qp, const void *local,
 					      uint32_t length, uint32_t lkey,
 					      struct ibv_ah *ah, uint32_t qp_num,
 					      uint32_t qkey, uint64_t wr_id,
@@ -196,7 +197,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_send_ud(struct ibv_qp *qp, const void *lo
  * The remote region needs IBV_ACCESS_REMOTE_ATOMIC, the local one IBV_ACCESS_LOCAL_WRITE.
  * Operands are in host byte order, which must be the same at both ends.
  */
-HARTEBEEST_INLINE_ int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local,
+HARTEBEEST_INLINE int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *local,
 						uint32_t lkey, uint64_t remote,
 						uint32_t rkey, uint64_t add,
 						uint64_t wr_id, unsigned int flags)
@@ -219,7 +220,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_fetch_add(struct ibv_qp *qp, uint64_t *lo
  * Otherwise as hartebeest_post_fetch_add().  If the swap took place, the value stored at
  * local equals compare.
  */
-HARTEBEEST_INLINE_ int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local,
+HARTEBEEST_INLINE int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t *local,
 						   uint32_t lkey, uint64_t remote,
 						   uint32_t rkey, uint64_t compare,
 						   uint64_t swap, uint64_t wr_id,
@@ -242,7 +243,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_compare_swap(struct ibv_qp *qp, uint64_t 
  *
  * Allowed in the state INIT and later ones.  With length 0 the receive takes imm only.
  */
-HARTEBEEST_INLINE_ int hartebeest_post_recv(struct ibv_qp *qp, void *local,
+HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 					   uint32_t length, uint32_t lkey, uint64_t wr_id)
 {
 	struct ibv_recv_wr wr, *bad;
@@ -265,7 +266,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_recv(struct ibv_qp *qp, void *local,
  *
  * srq is from hartebeest_srq_create(3).  The state of its queue pairs does not matter.
  */
-HARTEBEEST_INLINE_ int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
+HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 					       uint32_t length, uint32_t lkey,
 					       uint64_t wr_id)
 {
@@ -291,7 +292,7 @@ HARTEBEEST_INLINE_ int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local
  * the queue itself is broken.  Check wc[i].status: a completion may be a failure, which
  * hartebeest_completion_text(3) puts into words.
  */
-HARTEBEEST_INLINE_ int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+HARTEBEEST_INLINE int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
 	int ret = ibv_poll_cq(cq, count, wc);
 
@@ -309,8 +310,8 @@ HARTEBEEST_INLINE_ int hartebeest_poll(struct ibv_cq *cq, int count, struct ibv_
  * Returns as hartebeest_poll(), -ETIMEDOUT (hartebeest_post_text(3) gives usual reasons),
  * -EAGAIN (HARTEBEEST_ONCE), or -EINVAL (any other negative deadline).
  */
-HARTEBEEST_INLINE_ int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,
-					     int64_t deadline)
+HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct ibv_wc *wc,
+					    int64_t deadline)
 {
 	int64_t end = deadline;
 	int ret, spins;
@@ -337,7 +338,7 @@ HARTEBEEST_INLINE_ int hartebeest_poll_until(struct ibv_cq *cq, int count, struc
  *
  * The completion must have IBV_WC_WITH_IMM in its wc_flags.
  */
-HARTEBEEST_INLINE_ uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
+HARTEBEEST_INLINE uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
 {
 	return HARTEBEEST_BE32_(wc->imm_data);
 }

@@ -13,5 +13,5 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 /* A stack canary takes up to a third of the time of a post, and there is no array to overrun. */
-#define HARTEBEEST_INLINE_ HARTEBEEST_EXPORT BEEST_UNPROTECTED
+#define HARTEBEEST_INLINE HARTEBEEST_EXPORT BEEST_UNPROTECTED
 #include "include/hartebeest-post.h"
