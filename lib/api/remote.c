@@ -16,7 +16,20 @@ struct remote {
 	} its;
 };
 
-static struct beest_table remotes = BEEST_TABLE_EMPTY;
+static struct beest_table remotes;
+
+static void remotes_start(void)
+{
+	beest_table_start(&remotes);
+}
+
+static void remotes_lock(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, remotes_start);
+	pthread_mutex_lock(&remotes.lock);
+}
 
 static const struct beest_kind remote_mr_kind = {
 	.noun = "fetched memory region", .size = sizeof(struct remote),
@@ -38,7 +51,7 @@ bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr
 {
 	struct ibv_mr *remote;
 
-	pthread_mutex_lock(&remotes.lock);
+	remotes_lock();
 	remote = find_or_add_remote(&remote_mr_kind, key);
 	if (remote) {
 		remote->addr = (void *)(uintptr_t)mr->address;
@@ -53,7 +66,7 @@ bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp
 {
 	struct ibv_qp *remote;
 
-	pthread_mutex_lock(&remotes.lock);
+	remotes_lock();
 	remote = find_or_add_remote(&remote_qp_kind, key);
 	if (remote) {
 		remote->qp_num = qp->qp_num;
@@ -70,10 +83,12 @@ static void *find_remote(const struct beest_kind *kind, const char *key)
 	if (!hartebeest_default_context())
 		return NULL;
 
+	remotes_lock();
 	if (key)
 		node = beest_table_find(&remotes, kind, key);
 	else
 		beest_fail(EINVAL, "the key of a %s is NULL", kind->noun);
+	pthread_mutex_unlock(&remotes.lock);
 	if (node)
 		return &BEEST_CONTAINER(node, struct remote, node)->its;
 

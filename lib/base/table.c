@@ -15,6 +15,18 @@
 
 #define NAME_MAX_BYTES 255
 
+/* By an attribute, since only glibc has an initializer for a recursive lock. */
+void beest_table_start(struct beest_table *table)
+{
+	pthread_mutexattr_t attr;
+
+	memset(table, 0, sizeof(*table));
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&table->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
 void *beest_table_new(const struct beest_kind *kind)
 {
 	struct beest_node *node = calloc(1, kind->size);

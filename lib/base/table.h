@@ -50,7 +50,8 @@ struct beest_table {
 	struct beest_node *newest;
 };
 
-#define BEEST_TABLE_EMPTY { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP }
+/* Makes it empty. */
+void beest_table_start(struct beest_table *table);
 
 /* A new object, zero except for its kind; NULL: no memory, with a sentence. */
 void *beest_table_new(const struct beest_kind *kind);

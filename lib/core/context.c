@@ -252,7 +252,7 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *defau
 		return beest_fail(ENOMEM, "no memory for a context");
 
 	pthread_mutex_init(&hb->opening, NULL);
-	hb->objects = (struct beest_table)BEEST_TABLE_EMPTY;
+	beest_table_start(&hb->objects);
 	hb->pid = getpid();
 	hb->log = log_default;
 	hb->log.rank = -1;

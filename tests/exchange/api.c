@@ -1048,7 +1048,7 @@ static int connect_once(struct side *side)
  * A neighbour that does not answer yet, a route that is not there yet: RTR is tried again, and the
  * log says so once.  The peer hears of no refusal.
  */
-static void errors_that_pass(void **state)
+static void failures_that_pass(void **state)
 {
 	static const int errors[] = { ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN };
 	int (*const calls[])(struct side *side) = { connect_by_steps, connect_by_pairs };
@@ -1082,7 +1082,7 @@ static void errors_that_pass(void **state)
 }
 
 /* Until the deadline.  Then the sentence names the neighbour, and the peer hears the reason. */
-static void errors_that_do_not_pass(void **state)
+static void failures_that_do_not_pass(void **state)
 {
 	int (*const calls[])(struct side *side) = { connect_by_steps, connect_by_pairs };
 	size_t i;
@@ -2867,8 +2867,8 @@ int main(void)
 		TEST(nothing_was_fetched),
 		TEST(the_device_refuses),
 		TEST(options_of_adapters),
-		TEST(errors_that_pass),
-		TEST(errors_that_do_not_pass),
+		TEST(failures_that_pass),
+		TEST(failures_that_do_not_pass),
 		TEST(a_passive_peer_is_confirmed),
 		TEST(following_stores_the_record),
 		TEST(a_peer_that_never_comes),

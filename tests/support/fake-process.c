@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/process.h"
+#include "lib/base/random.h"
 #include "tests/support/fake-process.h"
 
 uint32_t fake_process;

@@ -8,7 +8,9 @@
 
 #include "tests/support/unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "hartebeest.h"
 #include "lib/base/clock.h"

@@ -42,7 +42,7 @@ static const struct beest_kind plain_kind = {
 	.noun = "note", .size = sizeof(struct beest_node),
 };
 
-static struct beest_table table = BEEST_TABLE_EMPTY;
+static struct beest_table table;
 
 static int add(const struct beest_kind *kind, const char *name, struct beest_node **node)
 {
@@ -473,5 +473,6 @@ int main(void)
 		TEST(test_a_cleared_table_can_be_used),
 	};
 
+	beest_table_start(&table);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
