@@ -535,6 +535,8 @@ int beest_qp_reset(struct beest_qp *qp)
 		return ret;
 
 	ud_peers_drop(qp);
+	free(qp->refusal);
+	qp->refusal = NULL;
 	qp->peer_key[0] = '\0';
 	return 0;
 }

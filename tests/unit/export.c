@@ -375,6 +375,10 @@ static void ends_that_disagree(void **state)
 	assert_int_equal(import(&b, &a), -ECONNABORTED);
 	assert_error_has("the peer could not connect to this queue pair: option qp_attr.rq_psn is "
 			 "1, but ");
+	/* Until it begins again. */
+	assert_int_equal(hartebeest_qp_reset(a.hb, "qp"), 0);
+	assert_int_equal(export(&a), 0);
+	assert_int_equal(import(&b, &a), 1);
 }
 
 /* A neighbour that does not answer yet; nothing is exported of a queue pair that is not there. */
