@@ -10,7 +10,7 @@ program message
   real(c_double), target :: values(3) = 0
   integer(c_size_t) :: length
   type(c_ptr) :: hb
-  integer :: rank
+  integer(c_int) :: rank
 
   call check(hartebeest_open(hb, c_null_ptr))
   rank = hartebeest_rank(hb)

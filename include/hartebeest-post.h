@@ -58,6 +58,13 @@ extern "C" {
 #define HARTEBEEST_NUMBER_(pointer) ((uintptr_t)(pointer))
 #endif
 
+/* A null pointer that -Wzero-as-null-pointer-constant accepts. */
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define HARTEBEEST_NULL_ nullptr
+#else
+#define HARTEBEEST_NULL_ NULL
+#endif
+
 /** hartebeest_post_wr() - post one work request of one element, the building block */
 HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr,
 					 const void *local, uint32_t length, uint32_t lkey)
@@ -69,7 +76,7 @@ HARTEBEEST_INLINE int hartebeest_post_wr(struct ibv_qp *qp, struct ibv_send_wr *
 	sge.addr = HARTEBEEST_NUMBER_(local);
 	sge.length = length;
 	sge.lkey = lkey;
-	wr->next = NULL;
+	wr->next = HARTEBEEST_NULL_;
 	wr->sg_list = &sge;
 	wr->num_sge = length ? 1 : 0;	/* an empty message needs no region */
 	ret = ibv_post_send(qp, wr, &bad);
@@ -254,7 +261,7 @@ HARTEBEEST_INLINE int hartebeest_post_recv(struct ibv_qp *qp, void *local,
 	sge.length = length;
 	sge.lkey = lkey;
 	wr.wr_id = wr_id;
-	wr.next = NULL;
+	wr.next = HARTEBEEST_NULL_;
 	wr.sg_list = &sge;
 	wr.num_sge = length ? 1 : 0;
 	ret = ibv_post_recv(qp, &wr, &bad);
@@ -278,7 +285,7 @@ HARTEBEEST_INLINE int hartebeest_post_srq_recv(struct ibv_srq *srq, void *local,
 	sge.length = length;
 	sge.lkey = lkey;
 	wr.wr_id = wr_id;
-	wr.next = NULL;
+	wr.next = HARTEBEEST_NULL_;
 	wr.sg_list = &sge;
 	wr.num_sge = length ? 1 : 0;
 	ret = ibv_post_srq_recv(srq, &wr, &bad);
