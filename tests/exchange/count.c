@@ -151,6 +151,8 @@ static const struct step {
 	const char *name;
 	int (*take)(void);
 	long sets, gets, items;
+	/* So many more, where a look had no answer in time, as on a busy machine. */
+	long more_sets, more_gets;
 } steps[] = {
 	{ "the first publication", mr_publish, 5, 3, 4 },
 	{ "another process's", mr_publish_other, 5, 3, 7 },
@@ -162,25 +164,26 @@ static const struct step {
 	{ "msg_wait", msg_wait, 0, 2, 9 },
 	{ "msg_delete", msg_delete, 0, 2, 8 },	/* may be one for one reader */
 	{ "qp_fetch", qp_fetch, 0, 2, 8 },
-	{ "the first barrier", barrier, 6, 51, 10 },
-	{ "a later barrier", barrier, 2, 19, 10 },
-	{ "the first gather", gather, 6, 51, 12 },
-	{ "a later gather", gather, 4, 50, 12 },
+	{ "the first barrier", barrier, 6, 51, 10, 2, 30 },
+	{ "a later barrier", barrier, 2, 19, 10, 0, 30 },
+	{ "the first gather", gather, 6, 51, 12, 2, 30 },
+	{ "a later gather", gather, 4, 50, 12, 2, 30 },
 };
 
 /* What the server counted since @since.  A write without an answer may still be on its way. */
-static long counted(const char *name, long since, long expected)
+static void counted(const struct step *step, const char *name, long since, long expected,
+		    long more)
 {
 	long count;
 	int i;
 
 	for (i = 0; i < 30000; i++) {
 		count = cache_stat(cache, name) - since;
-		if (count == expected)
-			break;
+		if (count >= expected && count <= expected + more)
+			return;
 		usleep(1000);
 	}
-	return count;
+	fail_msg("%s: %s is %ld, not %ld", step->name, name, count, expected);
 }
 
 static void single_steps(void **state)
@@ -195,9 +198,9 @@ static void single_steps(void **state)
 		gets = cache_stat(cache, "cmd_get");
 		if (steps[i].take() != 0)
 			fail_msg("%s: %s", steps[i].name, hartebeest_error());
-		assert_int_equal(counted("cmd_set", sets, steps[i].sets), steps[i].sets);
-		assert_int_equal(counted("cmd_get", gets, steps[i].gets), steps[i].gets);
-		assert_int_equal(counted("curr_items", before, steps[i].items), steps[i].items);
+		counted(&steps[i], "cmd_set", sets, steps[i].sets, steps[i].more_sets);
+		counted(&steps[i], "cmd_get", gets, steps[i].gets, steps[i].more_gets);
+		counted(&steps[i], "curr_items", before, steps[i].items, 0);
 	}
 	close_both();
 }
