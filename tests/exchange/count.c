@@ -154,16 +154,16 @@ static const struct step {
 	/* So many more, where a look had no answer in time, as on a busy machine. */
 	long more_sets, more_gets;
 } steps[] = {
-	{ "the first publication", mr_publish, 5, 3, 4 },
-	{ "another process's", mr_publish_other, 5, 3, 7 },
-	{ "mr_publish", mr_publish, 1, 2, 7 },
-	{ "qp_publish", qp_publish, 1, 2, 8 },
-	{ "the first message", msg_push, 1, 0, 9 },
-	{ "msg_push", msg_push, 1, 0, 9 },
-	{ "the first msg_wait", msg_wait, 0, 3, 9 },
-	{ "msg_wait", msg_wait, 0, 2, 9 },
-	{ "msg_delete", msg_delete, 0, 2, 8 },	/* may be one for one reader */
-	{ "qp_fetch", qp_fetch, 0, 2, 8 },
+	{ "the first publication", mr_publish, 5, 3, 4, 0, 0 },
+	{ "another process's", mr_publish_other, 5, 3, 7, 0, 0 },
+	{ "mr_publish", mr_publish, 1, 2, 7, 0, 0 },
+	{ "qp_publish", qp_publish, 1, 2, 8, 0, 0 },
+	{ "the first message", msg_push, 1, 0, 9, 0, 0 },
+	{ "msg_push", msg_push, 1, 0, 9, 0, 0 },
+	{ "the first msg_wait", msg_wait, 0, 3, 9, 0, 0 },
+	{ "msg_wait", msg_wait, 0, 2, 9, 0, 0 },
+	{ "msg_delete", msg_delete, 0, 2, 8, 0, 0 },	/* may be one for one reader */
+	{ "qp_fetch", qp_fetch, 0, 2, 8, 0, 0 },
 	{ "the first barrier", barrier, 6, 51, 10, 2, 30 },
 	{ "a later barrier", barrier, 2, 19, 10, 0, 30 },
 	{ "the first gather", gather, 6, 51, 12, 2, 30 },
