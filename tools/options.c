@@ -99,6 +99,7 @@ static void range_words(const struct beest_option *row, struct beest_text *text)
 
 static const char *range_of(const struct beest_option *row, char *buffer, size_t size)
 {
+	const struct beest_word *name;
 	struct beest_text text;
 
 	beest_text_start(&text, buffer, size);
@@ -110,6 +111,10 @@ static const char *range_of(const struct beest_option *row, char *buffer, size_t
 		beest_text_add(&text, "%s..%s", BEEST_DURATION_TEXT(row->min),
 			       BEEST_DURATION_TEXT(row->max));
 	range_words(row, &text);
+	for (name = row->names; name && name->text; name++)
+		beest_text_add(&text, "%s%s", name == row->names ? " or " : "|", name->text);
+	if (row->unit)
+		beest_text_add(&text, " or a duration");
 	return buffer;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -58,6 +59,17 @@ static const struct beest_word resolver_words[] = {
 	{ "record", BEEST_RESOLVER_RECORD }, { "rdmacm", BEEST_RESOLVER_RDMACM }, { NULL, 0 },
 };
 
+static const struct beest_word type_names[] = {
+	{ "RC", 2 }, { "UC", 3 }, { "UD", 4 }, { NULL, 0 },
+};
+static const struct beest_word mtu_names[] = {
+	{ "256", 1 }, { "512", 2 }, { "1024", 3 }, { "2048", 4 }, { "4096", 5 }, { NULL, 0 },
+};
+static const struct beest_word access_names[] = {
+	{ "LOCAL_WRITE", 1 }, { "REMOTE_WRITE", 2 }, { "REMOTE_READ", 4 }, { "REMOTE_ATOMIC", 8 },
+	{ "MW_BIND", 16 }, { "ZERO_BASED", 32 }, { "ON_DEMAND", 64 }, { "HUGETLB", 128 },
+	{ "RELAXED_ORDERING", 1 << 20 }, { NULL, 0 },
+};
 static const struct beest_word ece_words[] = { { "auto", 1 }, { "off", 0 }, { NULL, 0 } };
 
 static int check_servers(const char *text)
@@ -75,6 +87,7 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "size of a completion queue, reduced to the limit of the device" },
 
 	{ "qp_init_attr.qp_type", QP(qp_type), .initial = "2", RANGE(2, 4),
+	  .names = type_names,
 	  .help = "transport: 2 RC, 3 UC, 4 UD" },
 	{ "qp_init_attr.cap.max_send_wr", QP(max_send_wr), .initial = "128", RANGE(0, 4194304),
 	  .help = "size of the send queue, reduced to the limit of the device" },
@@ -89,8 +102,8 @@ const struct beest_option beest_option_rows[] = {
 	  RANGE(0, 65536),
 	  .help = "data sent within the request itself, reduced to the limit of the device" },
 
-	{ "qp_attr.path_mtu", QP(path_mtu), AUTO, RANGE(1, 5),
-	  .help = "upper limit as in enum ibv_mtu: 1 is 256 bytes, ..., 5 is 4096 bytes; auto: "
+	{ "qp_attr.path_mtu", QP(path_mtu), AUTO, RANGE(1, 5), .names = mtu_names,
+	  .help = "upper limit in bytes (256 to 4096), or as in enum ibv_mtu (1 to 5); auto: "
 		  "that of both ports" },
 	{ "qp_attr.rq_psn", QP(rq_psn), AUTO, RANGE(0, 0xffffff),
 	  .help = "first packet sequence number to receive; auto: the peer's sq_psn" },
@@ -112,7 +125,9 @@ const struct beest_option beest_option_rows[] = {
 	{ "qp_attr.min_rnr_timer", QP(min_rnr_timer), .initial = "12", RANGE(0, 31),
 	  .help = "code of the pause that a sender makes when no receive is posted; 12: 0.64 ms" },
 	{ "qp_attr.timeout", QP(timeout), .initial = "14", RANGE(0, 31),
-	  .help = "wait for an acknowledgement; 0: for ever" },
+	  .unit = 4096,
+	  .help = "wait for an acknowledgement: 4.096 us * 2^timeout, or a duration such as 67ms, "
+		  "rounded up; 0: for ever" },
 	{ "qp_attr.retry_cnt", QP(retry_cnt), .initial = "7", RANGE(0, 7),
 	  .help = "retransmissions before a send fails" },
 	{ "qp_attr.rnr_retry", QP(rnr_retry), .initial = "7", RANGE(0, 7),
@@ -135,7 +150,9 @@ const struct beest_option beest_option_rows[] = {
 	{ "qp_attr.qkey", QP(qkey), .initial = "0x11111111", RANGE(0, 0x7fffffff),
 	  .help = "queue key of datagrams" },
 	{ "qp_attr.access_flags", QP(access_flags), AUTO, RANGE(0, 0x1fffff),
-	  .help = "enum ibv_access_flags; auto: all that transport and device allow" },
+	  .names = access_names, .joins = true,
+	  .help = "enum ibv_access_flags, as a number or names such as REMOTE_WRITE|LOCAL_WRITE; "
+		  "auto: all that transport and device allow" },
 
 	{ "mr.huge_pages", INT, AT(mr_huge_pages), .initial = "0", RANGE(0, 1),
 	  .help = "1: put buffers of the library in huge pages of 2 MB" },
@@ -225,20 +242,74 @@ static const void *value_at(const struct beest_options *options,
 	return (const char *)base + row->offset;
 }
 
-/* The sentence of a failure offers the word that is allowed. */
+/* NULL: the @length bytes at @text are none of the names, whose case does not matter. */
+static const struct beest_word *find_name(const struct beest_word *name, const char *text,
+					  size_t length)
+{
+	while (name->text && (strlen(name->text) != length ||
+			      strncasecmp(name->text, text, length) != 0))
+		name++;
+	return name->text ? name : NULL;
+}
+
+/* "RC", or of flags "REMOTE_WRITE|LOCAL_WRITE".  False: they are no names. */
+static bool set_by_names(const struct beest_option *row, const char *text, int64_t *value)
+{
+	const struct beest_word *name;
+	int64_t sum = 0;
+	size_t length;
+
+	do {
+		length = row->joins ? strcspn(text, "|") : strlen(text);
+		name = row->names ? find_name(row->names, text, length) : NULL;
+		if (!name)
+			return false;
+		sum |= name->value;
+		text += length + 1;
+	} while (text[-1]);
+	*value = sum;
+	return true;
+}
+
+/* "67ms": the least int whose time is as long.  False: @text is no duration. */
+static bool set_by_duration(const struct beest_option *row, const char *text, int64_t *value)
+{
+	int64_t ns, code = 1;
+
+	if (!row->unit || strspn(text, "0123456789") == strlen(text) ||
+	    beest_parse_duration(text, &ns) < 0 || ns <= 0)
+		return false;
+	while (code < row->max && row->unit << code < ns)
+		code++;
+	*value = code;
+	return row->unit << code >= ns;
+}
+
+/* The sentence of a failure offers the words that are allowed. */
 static int set_int(const struct beest_option *row, const char *text, void *value)
 {
+	struct beest_text names = BEEST_TEXT(200);
+	const struct beest_word *name;
 	int ret;
 
 	if (row->word && !strcmp(text, row->word)) {
 		*(int64_t *)value = row->meaning;
 		return 0;
 	}
+	if (set_by_names(row, text, value) || set_by_duration(row, text, value))
+		return 0;
 
 	ret = beest_parse_int(text, row->min, row->max, value);
-	if (ret < 0 && row->word)
-		return beest_fail(-ret, "%s, or '%s'", beest_error_text(), row->word);
-	return ret;
+	if (ret == 0)
+		return 0;
+	for (name = row->names; name && name->text; name++)
+		beest_text_add(&names, ", %s", name->text);
+	if (row->unit)
+		beest_text_add(&names, ", or a duration such as 67ms");
+	return !row->word && !names.used ? ret :
+	       beest_fail(-ret, "%s%s%s%s%s", beest_error_text(), names.buffer,
+			  row->word ? ", or '" : "", row->word ? row->word : "",
+			  row->word ? "'" : "");
 }
 
 static int set_duration(const struct beest_option *row, const char *text, void *value)
@@ -505,7 +576,8 @@ static int check_qp_type(const struct place *place, const char *text)
 	int64_t number;
 
 	if (transport == BEEST_TRANSPORTS || strcmp(tail_of(place->row->name), "qp_type") ||
-	    beest_parse_int(text, 0, INT64_MAX, &number) < 0 || number == numbers[transport])
+	    (!set_by_names(place->row, text, &number) &&
+	     beest_parse_int(text, 0, INT64_MAX, &number) < 0) || number == numbers[transport])
 		return 0;
 	return beest_fail(EINVAL, "%s is not the type of %sqp_type, which is always %d", text,
 			  prefixes[transport], numbers[transport]);
@@ -562,9 +634,20 @@ static int read_defaults(struct reading *reading)
 
 /* --------------------------------------------------------------- file --- */
 
+/* May it be in quotes, though the option is a number?  A number itself may not. */
+static bool is_quotable(const struct beest_option *row, const char *text)
+{
+	int64_t number;
+
+	return (row->names || row->unit) &&
+	       (set_by_names(row, text, &number) ||
+		beest_parse_int(text, INT64_MIN, INT64_MAX, &number) < 0);
+}
+
 static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
 {
 	if (entry->type == types[row->type].json ||
+	    (entry->type == json_type_string && is_quotable(row, entry->text)) ||
 	    (row->word && entry->type == json_type_string && !strcmp(entry->text, row->word)))
 		return 0;
 	if (row->word)

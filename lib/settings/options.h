@@ -173,6 +173,9 @@ struct beest_option {
 	const char *word;		/* of an int or a duration: allowed, too; NULL: none */
 	int64_t meaning;		/* of that word */
 	const struct beest_word *words;	/* BEEST_OPTION_WORD */
+	const struct beest_word *names;	/* of an int: words for its values; NULL: none */
+	bool joins;			/* names are of flags: "A|B" */
+	int64_t unit;			/* of an int whose time is unit * 2^int ns; 0: no time */
 	int (*check)(const char *text);	/* of a string that is not empty; may be NULL */
 	const char *help;
 };

@@ -629,7 +629,8 @@ static void json_types_are_told(void **state)
 		{ "{\"qp_attr\":{\"timeout\":\"14\"}}",
 		  "qp_attr.timeout: found the text '14', expected a whole number" },
 		{ "{\"qp_attr\":{\"timeout\":\"auto\"}}",
-		  "qp_attr.timeout: found the text 'auto', expected a whole number" },
+		  "qp_attr.timeout: 'auto' is not a number from 0 to 31, or a duration such as "
+		  "67ms" },
 		{ "{\"qp_attr\":{\"ud:path_mtu\":\"4\"}}",
 		  "qp_attr.ud:path_mtu: found the text '4', expected a whole number or "
 		  "\"auto\"" },
@@ -672,22 +673,84 @@ static void json_types_are_told(void **state)
 	}
 }
 
+/* Words for numbers, in arguments and, in quotes, in a file. */
+static void words_for_numbers(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		int64_t value;
+	} rows[] = {
+		{ "qp_init_attr.qp_type", "UC", 3 }, { "qp_init_attr.qp_type", "ud", 4 },
+		{ "qp_init_attr.qp_type", "2", 2 }, { "qp_attr.path_mtu", "4096", 5 },
+		{ "qp_attr.path_mtu", "256", 1 }, { "qp_attr.path_mtu", "3", 3 },
+		{ "qp_attr.access_flags", "REMOTE_WRITE|LOCAL_WRITE", 3 },
+		{ "qp_attr.access_flags", "relaxed_ordering", 1 << 20 },
+		{ "qp_attr.access_flags", "7", 7 },
+		/* 4.096 us * 2^14 are 67.1 ms */
+		{ "qp_attr.timeout", "67ms", 14 }, { "qp_attr.timeout", "68ms", 15 },
+		{ "qp_attr.timeout", "1us", 1 }, { "qp_attr.timeout", "2h", 31 },
+		{ "qp_attr.timeout", "0", 0 },
+	};
+	char argument[128], value[32], json[160];
+	const char *arguments[] = { argument, NULL }, *dot;
+	struct beest_options options;
+	size_t i;
+	int ret;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		snprintf(argument, sizeof(argument), "%s=%s", rows[i].name, rows[i].text);
+		assert_int_equal(beest_options_load(&options, NULL, NULL, arguments), 0);
+		beest_options_text(&options, rows[i].name, value, sizeof(value), NULL);
+		assert_int_equal(atoll(value), rows[i].value);
+		beest_options_free(&options);
+		dot = strchr(rows[i].name, '.');
+		snprintf(json, sizeof(json), "{ \"%.*s\": { \"%s\": \"%s\" } }",
+			 (int)(dot - rows[i].name), rows[i].name, dot + 1, rows[i].text);
+		use_json(json);
+		ret = beest_options_load(&options, NULL, NULL, NULL);
+		unsetenv("HARTEBEEST_CONF_PATH");
+		/* A number is none in quotes, unless it is a word. */
+		assert_int_equal(ret, strlen(rows[i].text) == 1 ? -EINVAL : 0);
+		beest_options_free(&options);
+	}
+	refuses_argument("qp_attr.timeout=0ms", EINVAL, "argument qp_attr.timeout: '0ms' is not a "
+			 "number from 0 to 31, or a duration such as 67ms");
+	refuses_argument("qp_attr.rc:qp_type=UD", EINVAL, "argument: unknown option "
+			 "'qp_attr.rc:qp_type'; the nearest is qp_init_attr.rc:qp_type");
+	refuses_argument("qp_init_attr.rc:qp_type=UD", EINVAL, "argument "
+			 "qp_init_attr.rc:qp_type: UD is not the type of rc:qp_type, which is "
+			 "always 2");
+	refuses_argument("qp_attr.access_flags=REMOTE_WRITE|READ", EINVAL, "argument "
+			 "qp_attr.access_flags: 'REMOTE_WRITE|READ' is not a number from 0 to "
+			 "2097151, LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC, MW_BIND, "
+			 "ZERO_BASED, ON_DEMAND, HUGETLB, RELAXED_ORDERING, or 'auto'");
+	refuses_argument("qp_attr.timeout=3h", EINVAL, "argument qp_attr.timeout: '3h' is not a "
+			 "number from 0 to 31, or a duration such as 67ms");
+}
+
 static void json_ranges_are_told(void **state)
 {
 	(void)state;
 	refuses_json("{ \"qp_attr\": {\n \"retry_cnt\": 7,\n \"uc:timeout\": 32 } }", ERANGE,
-		     AT ":3: qp_attr.uc:timeout: '32' is out of range: 0 to 31");
-	refuses_json("{ \"qp_attr\": { \"path_mtu\": 4096 } }", ERANGE,
-		     AT ":1: qp_attr.path_mtu: '4096' is out of range: 1 to 5, or 'auto'");
+		     AT ":3: qp_attr.uc:timeout: '32' is out of range: 0 to 31, or a duration such "
+		     "as 67ms");
+	refuses_json("{ \"qp_attr\": { \"path_mtu\": 4097 } }", ERANGE,
+		     AT ":1: qp_attr.path_mtu: '4097' is out of range: 1 to 5, 256, 512, 1024, "
+		     "2048, 4096, or 'auto'");
 	refuses_json("{ \"qp_attr\": { \"timeout\": -1 } }", ERANGE,
-		     AT ":1: qp_attr.timeout: '-1' is out of range: 0 to 31");
+		     AT ":1: qp_attr.timeout: '-1' is out of range: 0 to 31, "
+		     "or a duration such as 67ms");
 	refuses_json("{ \"qp_attr\": { \"timeout\": 4294967297 } }", ERANGE,
-		     AT ":1: qp_attr.timeout: '4294967297' is out of range: 0 to 31");
+		     AT ":1: qp_attr.timeout: '4294967297' is out of range: 0 to 31, "
+		     "or a duration such as 67ms");
 	/* Of these, json-c reads the nearest number, which differs between its versions. */
 	refuses_json("{ \"qp_attr\": { \"timeout\": 18446744073709551630 } }", ERANGE,
-		     AT ":1: qp_attr.timeout: '18446744073709551630' is out of range: 0 to 31");
+		     AT ":1: qp_attr.timeout: '18446744073709551630' is out of range: 0 to 31, "
+		     "or a duration such as 67ms");
 	refuses_json("{ \"qp_attr\": { \"timeout\": -9223372036854775809 } }", ERANGE,
-		     AT ":1: qp_attr.timeout: '-9223372036854775809' is out of range: 0 to 31");
+		     AT ":1: qp_attr.timeout: '-9223372036854775809' is out of range: 0 to 31, "
+		     "or a duration such as 67ms");
 	refuses_json("{ \"exchange\": 18446744073709551630 }", EINVAL, AT ":1: exchange: found "
 		     "the number 18446744073709551630, expected an object");
 	refuses_json("{ \"exchange\": { \"ttl\": 1.50e9 } }", EINVAL, AT ":1: exchange.ttl: "
@@ -1249,9 +1312,11 @@ static void bad_arguments_are_told(void **state)
 			 "qp_attr.rc:timeout");
 	refuses_argument("=x", EINVAL, "argument: unknown option ''");
 	refuses_argument("qp_attr.timeout=0x20", ERANGE,
-			 "argument qp_attr.timeout: '0x20' is out of range: 0 to 31");
+			 "argument qp_attr.timeout: '0x20' is out of range: 0 to 31, or a "
+			 "duration such as 67ms");
 	refuses_argument("qp_attr.timeout= 3", EINVAL,
-			 "argument qp_attr.timeout: ' 3' is not a number from 0 to 31");
+			 "argument qp_attr.timeout: ' 3' is not a number from 0 to 31, or a "
+			 "duration such as 67ms");
 	refuses_argument(" qp_attr.timeout=3", EINVAL,
 			 "argument: unknown option ' qp_attr.timeout'; "
 			 "the nearest is qp_attr.timeout");
@@ -1370,6 +1435,7 @@ int main(void)
 		TEST(all_is_read_and_the_first_failure_told),
 		TEST(the_rest_of_a_file_with_a_bad_key_holds),
 		TEST(json_types_are_told),
+		TEST(words_for_numbers),
 		TEST(json_ranges_are_told),
 		TEST(json_strings_are_decoded),
 		TEST(unknown_keys_are_told),
