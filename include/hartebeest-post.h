@@ -343,7 +343,9 @@ HARTEBEEST_INLINE int hartebeest_poll_until(struct ibv_cq *cq, int count, struct
 /**
  * hartebeest_wc_imm() - the immediate value of a completion, in host byte order
  *
- * The completion must have IBV_WC_WITH_IMM in its wc_flags.
+ * It must be the completion of a receive (IBV_WC_RECV or IBV_WC_RECV_RDMA_WITH_IMM) that has
+ * IBV_WC_WITH_IMM in its wc_flags: some devices, such as Soft-RoCE, also set this flag in the
+ * completions of sends, whose value means nothing.
  */
 HARTEBEEST_INLINE uint32_t hartebeest_wc_imm(const struct ibv_wc *wc)
 {
