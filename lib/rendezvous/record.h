@@ -40,8 +40,8 @@ enum {
 	BEEST_RECORD_IP = 4,		/* qp: its IP address differs from its GID */
 	BEEST_RECORD_REFUSED = 8,	/* qp: it could not be connected to a peer; the reason
 					   follows */
-	BEEST_RECORD_ECE = 32,		/* qp: the options of its adapter are last */
 	BEEST_RECORD_ONCE = 16,		/* msg: for one reader, which puts a tombstone there */
+	BEEST_RECORD_ECE = 32,		/* qp: the options of its adapter are last */
 };
 
 struct beest_record {

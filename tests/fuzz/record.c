@@ -13,7 +13,8 @@
 #define KEY "hb1/job/qp/name"
 
 /* Flags that depend on the body. */
-#define BODY_FLAGS (BEEST_RECORD_ECHO | BEEST_RECORD_IP | BEEST_RECORD_REFUSED)
+#define BODY_FLAGS \
+	(BEEST_RECORD_ECHO | BEEST_RECORD_IP | BEEST_RECORD_REFUSED | BEEST_RECORD_ECE)
 
 union body {
 	struct beest_qp_body qp;
