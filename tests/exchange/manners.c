@@ -773,8 +773,8 @@ static void every_manner_at_every_point(void **state)
 }
 
 /*
- * Nothing shuts libmemcached's socket in the middle of a value, but a signal can end the
- * process.
+ * Nothing shuts libmemcached's socket in the middle of a value, but a signal can end the process.
+ * On a busy machine the drip may pause for so long that libmemcached gives up.
  */
 static void a_drip_within_a_value_can_be_ended(void **state)
 {
@@ -791,7 +791,10 @@ static void a_drip_within_a_value_can_be_ended(void **state)
 	while (!__atomic_load_n(&trial.result->answers, __ATOMIC_ACQUIRE))
 		pause_ms(1);
 	pause_ms(4 * DRIP_LIMIT_MS);		/* beyond the limit of its request */
-	assert_int_equal(waitpid(trial.pid, &status, WNOHANG), 0);
+	if (waitpid(trial.pid, &status, WNOHANG) == trial.pid) {
+		assert_null(trial_wrong(&trial, status));
+		return;
+	}
 	kill(trial.pid, SIGTERM);
 	assert_int_equal(waitpid(trial.pid, &status, 0), trial.pid);
 	assert_true(WIFSIGNALED(status));
