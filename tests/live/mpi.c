@@ -48,21 +48,13 @@ static const struct run {
 } runs[] = {
 	{ OPENMPI, "mpi", 2, .says = "rank # of 2: rank @ wrote @" },
 	{ OPENMPI, "mpi", 3, .says = "rank # of 3: rank @ wrote @" },
-	{ OPENMPI, "mpi", 4, .says = "rank # of 4: rank @ wrote @" },
 	{ OPENMPI, "mpi-mesh", 2, .says = "rank # of 2: rank @ wrote @ (success)" },
-	{ OPENMPI, "mpi-mesh", 3, .says = "rank # of 3: rank @ wrote @ (success)", .costly = true },
 	{ OPENMPI, "mpi-mesh", 4, .says = "rank # of 4: rank @ wrote @ (success)", .costly = true },
 	{ OPENMPI, "mpi-bytes", 2, .says = "rank # of 2: rank @ wrote @ (success)",
 	  .costly = true },
-	{ OPENMPI, "mpi-bytes", 4, .says = "rank # of 4: rank @ wrote @ (success)",
-	  .costly = true },
 	{ MPICH, "mpi", 2, .says = "rank # of 2: rank @ wrote @" },
-	{ MPICH, "mpi", 3, .says = "rank # of 3: rank @ wrote @", .costly = true },
-	{ MPICH, "mpi", 4, .says = "rank # of 4: rank @ wrote @", .costly = true },
-	{ MPICH, "mpi-mesh", 2, .says = "rank # of 2: rank @ wrote @ (success)", .costly = true },
-	{ MPICH, "mpi-bytes", 3, .says = "rank # of 3: rank @ wrote @ (success)" },
 	{ MPICH, "mpi-mesh", 3, .says = "rank # of 3: rank @ wrote @ (success)", .costly = true },
-	{ MPICH, "mpi-mesh", 4, .says = "rank # of 4: rank @ wrote @ (success)", .costly = true },
+	{ MPICH, "mpi-bytes", 3, .says = "rank # of 3: rank @ wrote @ (success)" },
 };
 
 static const struct mpi *mpi;
