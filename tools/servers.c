@@ -13,6 +13,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/kv/sentence.h"
 #include "tools/doctor.h"
 #include "tools/file.h"
 #include "tools/records.h"
@@ -202,17 +203,30 @@ static const struct remedy {
 	  "at SELinux, and at IPAddressDeny of systemd" },
 	{ EACCES, NULL, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE" },
 	{ EADDRNOTAVAIL, NULL, "'getent hosts NAME' must find the name on every node" },
-	{ EHOSTDOWN, "no host has", "check the name, the route and the firewall: 'nc -vz HOST "
-	  "PORT' from this node" },
-	{ EHOSTDOWN, NULL, "check its process there, and its -c: memcached before 1.6 is silent "
-	  "when it has too few connections (2 for each rank)" },
+	{ EHOSTDOWN, BEEST_KV_UNANSWERED, "'nc -vz HOST PORT' on that host itself: if it connects "
+	  "there, a firewall drops what comes from here (firewall-cmd --add-port=PORT/tcp); if "
+	  "not, memcached has no room for more connections (-b, -c); 'ping HOST' and 'getent "
+	  "hosts NAME' from here show whether it is up, and which address is meant" },
+	{ EHOSTDOWN, BEEST_KV_SILENT, "check its process there, and its -c: memcached before 1.6 "
+	  "is silent when it has too few connections (2 for each rank)" },
+	{ EHOSTDOWN, NULL, "check the load of its host and of the network, and whether large "
+	  "packets pass: ping -M do -s 1472 HOST" },
+	{ EHOSTUNREACH, BEEST_KV_NO_SCOPE, "'ip -6 route get ADDRESS' names it; or give another "
+	  "address of that host" },
 	{ EHOSTUNREACH, NULL, "'ip route get ADDRESS' shows the route; if it is right, open the "
 	  "port in the firewall there: firewall-cmd --add-port=PORT/tcp" },
+	{ ENETUNREACH, BEEST_KV_NO_PORT, "'ss -s' counts the connections of this node: if they use "
+	  "up net.ipv4.ip_local_port_range, end some or widen it; else 'ip route get ADDRESS' "
+	  "shows the way" },
+	{ ENOBUFS, "out of memory", "memcached with a larger -m, or without -M, which refuses "
+	  "instead of evicting" },
 	{ ENOBUFS, NULL, "look at the log of the server, or of the proxy and the one behind it" },
 	{ EPROTO, "TLS", "start memcached without -Z, or a tunnel to it (stunnel) on each node, "
 	  "and name that" },
 	{ EPROTO, NULL, "HARTEBEEST_EXC_IP_PORT names the port of something else" },
 	{ EUSERS, NULL, "memcached -c N allows more: 2 for each rank" },
+	{ ECONNRESET, NULL, "look at the log of the server, and of proxies and firewalls on the "
+	  "way, which may end connections; memcached -c N allows more: 2 for each rank" },
 	{ 0, NULL, "check the name, the route and the firewall: 'nc -vz HOST PORT' from this "
 	  "node" },
 };

@@ -18,6 +18,7 @@
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
+#include "lib/kv/sentence.h"
 #include "tools/session.h"
 #include "tools/store.h"
 
@@ -63,10 +64,10 @@ static int await(const struct store *store, short events)
 	} while ((ready == 0 && left) || (ready < 0 && errno == EINTR));
 	if (ready > 0)
 		return 0;
-	if (events == POLLIN && !store->bytes)
-		return store_fail(store, EHOSTDOWN, "silent: it takes connections but does not "
-				  "answer");
-	return store_fail(store, ETIMEDOUT, "no answer");
+	if (!store->bytes)
+		return store_fail(store, EHOSTDOWN, events == POLLOUT ? BEEST_KV_UNANSWERED :
+				  BEEST_KV_SILENT);
+	return store_fail(store, ETIMEDOUT, BEEST_KV_LATE);
 }
 
 static int finish_connect(const struct store *store)

@@ -21,6 +21,7 @@
 #include "lib/base/macro.h"
 #include "lib/kv/memcached.h"
 #include "lib/kv/request.h"
+#include "lib/kv/sentence.h"
 
 /* More than libmemcached uses of the stack before it stores the name of the login mechanism. */
 #define STACK_SIZE (24 * 1024)
@@ -28,8 +29,6 @@
 /* An idle connection that brought an answer within this time most likely still works. */
 #define LAZY_TIME (100 * BEEST_MS)
 
-#define CLOSED "the connection was closed (a server with too many connections, or one " \
-	"that demands a SASL login, does that too)"
 #define NO_PERMISSION "no permission to connect: "
 #define NO_MEMORY "this process is out of memory"
 #define NO_NUMBER "the value of a counter is not a number"
@@ -50,7 +49,7 @@ static const struct meaning {
 	int err;
 	const char *phrase;
 } codes[] = {
-	{ MEMCACHED_CONNECTION_FAILURE, ECONNRESET, CLOSED },
+	{ MEMCACHED_CONNECTION_FAILURE, ECONNRESET, BEEST_KV_CLOSED },
 	{ MEMCACHED_WRITE_FAILURE, ECONNRESET, "the connection was lost while sending" },
 	{ MEMCACHED_READ_FAILURE, ECONNRESET, "the connection was lost while reading" },
 	{ MEMCACHED_ERRNO, ECONNRESET, "the connection was lost" },
@@ -81,16 +80,16 @@ static const struct meaning {
 
 /* libmemcached's saved errno, when set, is more precise. */
 static const struct meaning errnos[] = {
-	{ ECONNREFUSED, ECONNREFUSED, "connection refused: no memcached listens there" },
+	{ ECONNREFUSED, ECONNREFUSED, BEEST_KV_REFUSED },
 	{ ENOENT, ECONNREFUSED, "no such socket" },
 	{ EHOSTUNREACH, EHOSTUNREACH, "no route to the host, or a firewall there rejects "
 		"connections" },
 	{ ENETUNREACH, ENETUNREACH, "the network is unreachable" },
-	{ EADDRNOTAVAIL, ENETUNREACH, "no local address leads there" },
+	{ EADDRNOTAVAIL, ENETUNREACH, BEEST_KV_NO_PORT },
 	{ EAFNOSUPPORT, ENETUNREACH, "this host has no such address family" },
 	{ ETIMEDOUT, EHOSTDOWN, "no answer" },
-	{ ECONNRESET, ECONNRESET, CLOSED },
-	{ EPIPE, ECONNRESET, CLOSED },
+	{ ECONNRESET, ECONNRESET, BEEST_KV_CLOSED },
+	{ EPIPE, ECONNRESET, BEEST_KV_CLOSED },
 	{ EACCES, EACCES, NO_PERMISSION "a rule of this host forbids it (a prohibit route, a "
 		"firewall, SELinux)" },
 	{ EPERM, EACCES, NO_PERMISSION "a rule of this host forbids it (a firewall, SELinux)" },
@@ -121,6 +120,9 @@ static const char *row_phrase(const struct meaning *row,
 	if (row->err == EACCES && !address->port && (row->code == EACCES || row->code == EPERM))
 		return NO_PERMISSION "the mode of the socket file, or of a folder above it, does "
 			"not admit this user (memcached -a)";
+	if (row->code == EINVAL && !strncmp(address->host, "fe80:", 5) &&
+	    !strchr(address->host, '%'))
+		return BEEST_KV_NO_SCOPE;
 	if (row->code != ECONNREFUSED || address->port || stat(address->host, &status) < 0 ||
 	    S_ISSOCK(status.st_mode))
 		return row->phrase;
@@ -203,11 +205,11 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 		return session_fail(session, EPROTO, "an answer that is not Memcached's: does "
 				    "another service listen there?");
 	if (row->err == EHOSTDOWN && session->request->heard)
-		return session_fail(session, EHOSTDOWN, "the rest of its answer did not arrive in "
-				    "time");
-	/* keys were sent over a new connection, so it was established */
-	if (row->err == EHOSTDOWN && session->asked && session->request->fresh)
-		return session_fail(session, EHOSTDOWN, BEEST_KV_SILENT);
+		return session_fail(session, EHOSTDOWN, BEEST_KV_LATE);
+	/* keys are sent over a connection that is established */
+	if (row->err == EHOSTDOWN && session->request->fresh)
+		return session_fail(session, EHOSTDOWN, session->asked || !address->port ?
+				    BEEST_KV_SILENT : BEEST_KV_UNANSWERED);
 
 	return session_fail(session, row->err, row_phrase(row, address));
 }

@@ -25,6 +25,7 @@
 #include "lib/base/text.h"
 #include "lib/kv/memcached.h"
 #include "lib/kv/probe.h"
+#include "lib/kv/sentence.h"
 
 #define LISTEN_TIME (40 * BEEST_MS)
 #define QUOTED 64		/* bytes of a foreign answer, at most */
@@ -117,8 +118,7 @@ static int socket_connect(struct probe *probe)
 	if (connect(probe->fd, (struct sockaddr *)&where, size) == 0)
 		return 0;
 	if (errno == EINPROGRESS)
-		return probe_fail(probe, EHOSTDOWN, "no answer: no host has that address, "
-				  "or a firewall drops the packets");
+		return probe_fail(probe, EHOSTDOWN, BEEST_KV_UNANSWERED);
 	if (errno == EAGAIN)	/* the backlog of a socket file is full */
 		return probe_fail(probe, EHOSTDOWN, "silent: it does not accept connections");
 
@@ -301,7 +301,7 @@ static int ask_tls(struct probe *probe)
 		return probe_fail(probe, EPROTO, "it speaks TLS (memcached -Z), which libmemcached "
 				  "does not: use a tunnel, as by stunnel");
 
-	return probe_fail(probe, ECONNRESET, "it closes every connection without an answer");
+	return probe_fail(probe, ECONNRESET, BEEST_KV_CLOSES);
 }
 
 int beest_probe(const struct beest_memcached_address *address, int64_t deadline,

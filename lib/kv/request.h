@@ -55,13 +55,6 @@ enum beest_kv_verb {
 /* For sentences about a refused value. */
 #define BEEST_KV_TOO_LARGE "the value is larger than it takes (memcached -I)"
 
-/*
- * For sentences about a server that has not answered.  Memcached before 1.6 leaves connections
- * beyond its -c waiting in the kernel.
- */
-#define BEEST_KV_SILENT "silent: it takes connections but does not answer (stopped, " \
-	"overloaded, or all its connections are in use)"
-
 struct beest_kv_write {
 	enum beest_kv_verb verb;
 	const char *key;

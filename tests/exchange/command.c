@@ -1309,7 +1309,7 @@ static void servers_in_bad_health(void **state)
 	const struct fake_service web = { .answer = "HTTP/1.1 400 Bad Request\r\n\r\n",
 					  .answer_size = 28 };
 	struct fake *other = fake_start_service(&web), *silent = fake_start(NULL, 0);
-	struct beest_hostport closed;
+	struct beest_hostport closed, mute;
 
 	(void)state;
 	unsetenv("HARTEBEEST_EXC_IP_PORT");
@@ -1335,6 +1335,11 @@ static void servers_in_bad_health(void **state)
 	assert_int_equal(RUN("doctor"), 1);
 	SAYS(": silent: it takes connections but does not answer (stopped, overloaded, or all its "
 	     "connections are in use)\n        -> check its process there, and its -c: ");
+	mute_hostport(&mute);
+	setenv("HARTEBEEST_EXC_IP_PORT", mute.text, 1);
+	assert_int_equal(RUN("doctor"), 1);
+	SAYS(": no answer to a connection: a firewall that drops packets, a wrong address, or a "
+	     "host that is down\n        -> 'nc -vz HOST PORT' on that host itself: ");
 	fake_end(other);
 	fake_end(silent);
 }

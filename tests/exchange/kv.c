@@ -897,6 +897,20 @@ static void requests_that_nobody_accepts(void **state)
 	assert_error_has("silent");
 }
 
+/* What a firewall that drops packets looks like. */
+static void requests_without_a_connection(void **state)
+{
+	struct beest_hostport endpoint;
+
+	(void)state;
+	mute_hostport(&endpoint);
+	open_at(&endpoint);
+	assert_int_equal(exchange_k(briefly()), -EHOSTDOWN);
+	assert_error_has(": no answer to a connection: a firewall that drops packets, ");
+	assert_probe(-EHOSTDOWN, NULL);
+	assert_error_has(": no answer to a connection: a firewall that drops packets, ");
+}
+
 /* An attempt is given up after a second, which a busy machine may exceed. */
 static void exchange_in_the_end(void)
 {
@@ -1287,6 +1301,7 @@ int main(void)
 		ALONE(a_dripping_server_is_left),
 		ALONE(requests_to_nobody),
 		ALONE(requests_that_nobody_accepts),
+		ALONE(requests_without_a_connection),
 		WITH(requests_to_a_stopped_server),
 		WITH(closing_on_a_stopped_server),
 		WITH(late_answers_of_requests),

@@ -177,6 +177,20 @@ void closed_hostport(struct beest_hostport *endpoint)
 	close(bind_held(endpoint, &hold));
 }
 
+void mute_hostport(struct beest_hostport *endpoint)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	int fd = bind_free(endpoint), i;
+
+	listen(fd, 0);
+	in.sin_port = htons(endpoint->port);
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (i = 0; i < 3; i++) {	/* more than fit in the queue of connections */
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		connect(fd, (struct sockaddr *)&in, sizeof(in));
+	}
+}
+
 /* -------------------------------------------------------------- processes --- */
 
 static void end_all(void)

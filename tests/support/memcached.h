@@ -80,6 +80,9 @@ int bind_free(struct beest_hostport *endpoint);
 /* A port on which nobody listens as long as this process runs. */
 void closed_hostport(struct beest_hostport *endpoint);
 
+/* One that answers no connection as long as this process runs, as behind a firewall that drops. */
+void mute_hostport(struct beest_hostport *endpoint);
+
 /*
  * A server with one thread that sends @answer to every request; NULL: listens and never accepts,
  * "": closes the connection.  The first @good requests get the answers of an empty Memcached.
