@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "tools/command.h"
+#include "tools/ranks.h"
 #include "tools/records.h"
 #include "tools/session.h"
 
@@ -21,10 +22,12 @@
 #define PREFIX "hb1/"
 #define PATIENCE (30 * BEEST_SECOND)
 
-static bool clean, force, all_jobs;
+static bool clean, force, all_jobs, only_waiting;
 
 static const struct args_option options[] = {
 	{ "all", 'a', ARGS_FLAG, &all_jobs, .help = "all jobs, one line each" },
+	{ "waiting", 'w', ARGS_FLAG, &only_waiting,
+	  .help = "only which ranks are there, and what they wait for" },
 	{ "clean", 0, ARGS_FLAG, &clean, .help = "remove what a dead job has left" },
 	{ "force", 0, ARGS_FLAG, &force,
 	  .help = "remove it even if the job may be alive: its waits then fail" },
@@ -220,8 +223,10 @@ static int list_job(struct out *out, const struct records *records, const char *
 	out_json_text(out->json, "job", job);
 	snprintf(title, sizeof(title), "job %s", job);
 	out_title(out, LABEL, title);
+	ranks_show(out, records);
 	for (i = 0; i < records->count; i++)
-		show_record(out, records, &records->list[i], array);
+		if (!only_waiting || ranks_waits(&records->list[i]))
+			show_record(out, records, &records->list[i], array);
 	if (!records->count && !out->json)
 		out_line(out, OUT_NOTE, "none", "this job has no keys here; "
 			 "'hartebeest keys --all' lists the jobs that have some");
@@ -241,7 +246,11 @@ static int keys(struct out *out, int count, char **operands)
 		return status;
 
 	job = count ? operands[0] : hartebeest_job(hb);
-	if (all_jobs && (clean || count)) {
+	if (only_waiting && (clean || all_jobs)) {
+		out_error(out, "--waiting lists the ranks of one job: it goes without --clean and "
+			  "--all");
+		status = STATUS_MISUSED;
+	} else if (all_jobs && (clean || count)) {
 		out_error(out, "--all only lists: name one job to clean");
 		status = STATUS_MISUSED;
 	} else if (force && !clean) {

@@ -16,6 +16,7 @@
 #include "lib/kv/sentence.h"
 #include "tools/doctor.h"
 #include "tools/file.h"
+#include "tools/ranks.h"
 #include "tools/records.h"
 #include "tools/server.h"
 #include "tools/session.h"
@@ -465,21 +466,18 @@ static int check_server(struct out *out, const struct beest_hostport *server, in
 static void check_ranks(struct out *out, struct hartebeest_context *hb)
 {
 	struct records records;
-	size_t i, present = 0;
+	char text[1024];
 	int before = out->counts[OUT_WARNING];
-	const char *job = hartebeest_job(hb);
+	const char *job = hartebeest_job(hb), *name = strcmp(job, "-") ? job : "no job id";
 
 	if (records_read(out, hb, job, &records) == 0) {
-		for (i = 0; i < records.count; i++)
-			present += records.list[i].is_alive &&
-				   strcmp(records.list[i].name, "rank/servers");
 		records_check(out, &records);
-		if (out->counts[OUT_WARNING] == before)
-			out_line(out, present ? OUT_OK : OUT_NOTE, "job",
-				 "%s: %zu rank%s present%s",
-				 strcmp(job, "-") ? job : "no job id", present, present == 1
-				 ? " is" : "s are", present > 1
-				 ? ", and agree on who takes part and on the servers" : "");
+		if (!ranks_present(&records, text, sizeof(text)))
+			out_line(out, OUT_NOTE, "job", "%s: no rank is present", name);
+		else
+			out_line(out, OUT_OK, "job", "%s: %s%s", name, text,
+				 out->counts[OUT_WARNING] == before ?
+				 "; they agree on who takes part and on the servers" : "");
 	}
 	records_free(&records);
 }

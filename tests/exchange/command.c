@@ -900,8 +900,10 @@ static void keys_of_the_living_and_the_dead(void **state)
 	/* The age is missing when the record was stored while the server listed its keys. */
 	until_keys_say(", one of 9, ");
 	SAYS("rank/7 ");
-	SAYS("job living\n");
+	SAYS("job living\n"
+	     "  --    ranks                     1 of 9 ranks are present; never seen: 0-6, 8\n");
 	SAYS("present, pid ");
+	until_keys_say("  --    waits                     1 rank last waited for barrier 'never'");
 	SAYS("msg/greeting              message of 5 bytes");
 	SAYS("'lru_crawler metadump ");
 	SAYS("epoch                     random bytes, which change when this server loses "
@@ -920,13 +922,18 @@ static void keys_of_the_living_and_the_dead(void **state)
 	assert_int_equal(RUN("keys", "--clean"), 1);
 	COMPLAINS("job living may be alive: one of its ranks is present; 'hartebeest keys --clean "
 		  "--force' removes it anyway");
+	assert_int_equal(RUN("keys", "--waiting"), 0);
+	SAYS("rank/7 ");
+	assert_null(strstr(talk.out, "msg/greeting"));
 	assert_int_equal(RUN("keys", "--json"), 0);
 	SAYS("\"state\": \"present\"");
+	SAYS("\"for\": \"barrier 'never'\"");
 
 	kill(waiting.pid, SIGKILL);
 	talk_end(&waiting);
 	assert_int_equal(RUN("keys"), 0);
 	SAYS("its process has ended");
+	assert_null(strstr(talk.out, " ranks are present"));
 	assert_int_equal(RUN("keys", "--clean"), 0);
 	SAYS("removed ");
 	assert_int_equal(RUN("keys"), 0);
@@ -1169,6 +1176,8 @@ static void wrong_ways_to_list(void **state)
 	assert_int_equal(RUN("keys", "a", "b"), 2);
 	assert_int_equal(RUN("keys", "--all", "--clean"), 2);
 	COMPLAINS("--all only lists: name one job to clean\nTry 'hartebeest keys --help'.\n");
+	assert_int_equal(RUN("keys", "--all", "--waiting"), 2);
+	COMPLAINS("--waiting lists the ranks of one job: it goes without --clean and --all");
 	assert_int_equal(RUN("keys", "--force"), 2);
 	COMPLAINS("--force goes with --clean only");
 	assert_int_equal(RUN("keys", "--clean", "unheard-of"), 1);
@@ -1363,7 +1372,7 @@ static void a_proxy_that_passes_on_requests(void **state)
 	assert_true(RUN("doctor") <= 1);
 	SAYS("  WARN  server        ");
 	SAYS(" works, but does not show its state, as a proxy");
-	SAYS("  --    job           relayed: 0 ranks are present");
+	SAYS("  --    job           relayed: no rank is present");
 	assert_null(strstr(talk.out, "FAIL  server"));
 	relay_end(&relay);
 	unsetenv("HARTEBEEST_NID");
