@@ -357,6 +357,7 @@ static struct beest_limit fetch_limit(const struct hartebeest_context *hb)
 
 	beest_limit_start(&limit, &hb->cancel, 0, most);
 	limit.tells = true;
+	limit.usual = false;		/* another option */
 	return limit;
 }
 

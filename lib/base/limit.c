@@ -14,6 +14,7 @@ void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *can
 {
 	limit->began = beest_clock_now();
 	limit->once = deadline == HARTEBEEST_ONCE;
+	limit->usual = deadline == 0;
 	limit->tells = limit->steady = false;
 	limit->end = deadline;
 	if (limit->once)
@@ -48,7 +49,8 @@ const char *beest_limit_text(const struct beest_limit *limit, const char *verb,
 	else if (span < SPAN_MIN)
 		return "the deadline had passed: ";
 	else
-		snprintf(text, BEEST_LIMIT_SIZE, "%s %s: ", verb, BEEST_SPAN(span));
+		snprintf(text, BEEST_LIMIT_SIZE, "%s %s%s: ", verb, BEEST_SPAN(span),
+			 limit->usual ? " (HARTEBEEST_TIMEOUT)" : "");
 
 	return text;
 }

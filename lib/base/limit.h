@@ -23,6 +23,7 @@ struct beest_cancel {
 struct beest_limit {
 	int64_t began, end;		/* times of beest_clock_now() */
 	bool once;			/* a single look, whose failure is not logged */
+	bool usual;			/* HARTEBEEST_TIMEOUT set it, which its sentences name */
 	bool tells;			/* a long wait logs what is missing; false at first */
 	bool steady;			/* its pauses do not grow; false at first */
 	const struct beest_cancel *cancel;	/* NULL: cannot be cancelled */
@@ -37,7 +38,8 @@ void beest_limit_start(struct beest_limit *limit, const struct beest_cancel *can
 int64_t beest_limit_span(const struct beest_limit *limit);
 
 /*
- * The beginning of a sentence about a wait in vain: "after 30 s: ", or with another @verb; "the
+ * The beginning of a sentence about a wait in vain: "after 30 s: ", or with another @verb; "after
+ * 30 s (HARTEBEEST_TIMEOUT): ", which a user may set, if the program gave no deadline; "the
  * deadline had passed: " if it had when the call began, with the time since then if that is long;
  * "" for a single look.  The macro's buffer lives until the end of the block.
  */

@@ -41,7 +41,7 @@
 
 #define RW (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define PATIENCE (RANK_PATIENCE_S * BEEST_SECOND)
-#define PATIENCE_TEXT "60 s"
+#define PATIENCE_TEXT "60 s (HARTEBEEST_TIMEOUT)"
 
 /* For calls that return before the limit: one that waits for it outlasts the test. */
 #define ENDLESS "exchange.timeout=1h"
@@ -1095,7 +1095,7 @@ static void failures_that_do_not_pass(void **state)
 		assert_int_equal(fetch(&a), 0);
 		fake_verbs_fail("ibv_modify_qp", 0, EHOSTUNREACH);
 		assert_int_equal(IN_VAIN(calls[i](&a)), -EHOSTUNREACH);
-		assert_error_has("tried for 60 s: INIT -> RTR of QP ");
+		assert_error_has("tried for 60 s (HARTEBEEST_TIMEOUT): INIT -> RTR of QP ");
 		assert_error_has("No route to host; there is no route to the peer's address "
 				 "10.0.0.2 (");
 		memset(fake_verbs.failures, 0, sizeof(fake_verbs.failures));
@@ -2381,9 +2381,9 @@ static void all_name_the_last(struct party *parties, const char *seen, const cha
 
 	while (right < RANKS - 1 && tries++ < 20) {
 		attend_all(parties, RANKS - 1);
-		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after 60 s: 1 of 4 "
-			 "ranks has not arrived: rank 3 (%s); key hb1/%s/fence/go/lead; server %s "
-			 "answers%s", seen, job, servers, more);
+		snprintf(sentence, sizeof(sentence), "barrier 'go', pass 1: after " PATIENCE_TEXT
+			 ": 1 of 4 ranks has not arrived: rank 3 (%s); key hb1/%s/fence/go/lead; "
+			 "server %s answers%s", seen, job, servers, more);
 		for (i = right = 0; i < RANKS - 1; i++) {
 			assert_int_equal(parties[i].ret, -ETIMEDOUT);
 			right += strcmp(parties[i].error, sentence) == 0;

@@ -1253,7 +1253,7 @@ static void names(void **state)
 static void message_functions(void)
 {
 	FAILS(IN_VAIN(hartebeest_memc_wait_general("m")));
-	SAYS("after 60 s: no message 'm'");
+	SAYS("after 60 s (HARTEBEEST_TIMEOUT): no message 'm'");
 	EXPECT(hartebeest_memc_push_general("m"));
 	EXPECT(hartebeest_memc_wait_general("m"));
 	EXPECT(hartebeest_memc_wait_general("m"));
@@ -1288,7 +1288,7 @@ static void wait_without_long_pauses(void)
 	EXPECT(hartebeest_memc_push_general("other"));	/* connects */
 	beest_clock_source = &source;
 	FAILS(hartebeest_memc_wait_general("m"));
-	SAYS("after 200 ms: no message 'm'");
+	SAYS("after 200 ms (HARTEBEEST_TIMEOUT): no message 'm'");
 	EXPECT(longest_pause > 0 && longest_pause < 100 * BEEST_US);
 }
 

@@ -485,7 +485,7 @@ static void what_needs_a_port(void **state)
 			assert_error_has("port fake0:1 is down, for ");
 		}
 		assert_int_equal(IN_VAIN(rows[i].call(0)), -ENETDOWN);
-		assert_error_has("tried for 60 s: ");
+		assert_error_has("tried for 60 s (HARTEBEEST_TIMEOUT): ");
 		assert_error_has("port fake0:1 is down, for ");
 		assert_non_null(strstr(said, "4 port fake0:1 is down, for "));
 		assert_non_null(strstr(strstr(said, "4 port fake0:1 is down, for "),
@@ -518,7 +518,8 @@ static void a_port_that_comes_late(void **state)
 	assert_int_equal(hartebeest_device_text(hb, text, sizeof(text)), -ENETDOWN);
 	assert_error_has("no port of any RDMA device can be used: port fake0:1 is down");
 	assert_int_equal(IN_SILENCE(hartebeest_pd_create(hb, "pd", NULL)), -ENETDOWN);
-	assert_error_has("tried for 60 s: no port of any RDMA device can be used: port fake0:1 ");
+	assert_error_has("tried for 60 s (HARTEBEEST_TIMEOUT): no port of any RDMA device can be "
+			 "used: port fake0:1 ");
 }
 
 static void a_device_that_dies(void **state)

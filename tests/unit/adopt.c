@@ -446,7 +446,7 @@ static void ports_of_the_program(void **state)
 	assert_int_equal(hartebeest_close(hb), 0);
 	hb = NULL;
 	assert_int_equal(hartebeest_open_verbs(&hb, soon, verbs, 1), -ENETDOWN);
-	assert_error_is("tried for 100 ms: port fake0:1 is down");
+	assert_error_is("tried for 100 ms (HARTEBEEST_TIMEOUT): port fake0:1 is down");
 	assert_int_equal(hartebeest_open_verbs(&hb, NULL, verbs, 3), -ENXIO);
 	assert_int_equal(hartebeest_open_verbs(&hb, NULL, verbs, -1), -EINVAL);
 	assert_int_equal(hartebeest_open_verbs(&hb, NULL, NULL, 1), -EINVAL);

@@ -25,6 +25,9 @@
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
+/* What a sentence adds to the time of a call without a deadline. */
+#define USUAL " (HARTEBEEST_TIMEOUT)"
+
 #define PASSES 5
 #define LONG (10 * BEEST_SECOND)
 /* Within so long, what ends a fence on one rank ends it on all that are there. */
@@ -465,7 +468,7 @@ static void leftovers_of_an_incomplete_run(void **state)
 		for (i = 0; i < 3; i++)
 			ranks[i].names = come >> i & 1 ? "a" : "";
 		registry_run();
-		rank_has(&ranks[3], -ETIMEDOUT, "barrier 'a', pass 1: after 2 s: ");
+		rank_has(&ranks[3], -ETIMEDOUT, "barrier 'a', pass 1: after 2 s" USUAL ": ");
 		rank_has(&ranks[3], -ETIMEDOUT, come & 1 ? come & 2 ? "rank 2 " : come & 4 ?
 			 "rank 1 " : "ranks 1-2 " : "rank 0 ");
 		ranks_free(true);
@@ -743,8 +746,8 @@ static const struct {
 	const char *what[6];
 } missing[] = {
 	{ 3, 2, 2, "ab", "ac", false, 0, {
-		"barrier 'b', pass 1: after 3 s: 1 of 3 ranks has not arrived: rank 2 (it began as "
-		"rank 2 on ", ", which last waited for barrier 'c'); key hb1/job/fence/b/",
+		"barrier 'b', pass 1: after 3 s" USUAL ": 1 of 3 ranks has not arrived: rank 2 (it "
+		"began as rank 2 on ", ", which last waited for barrier 'c'); key hb1/job/fence/b/",
 		"; server a:1 answers" } },
 	{ 3, 2, 2, "ab", "ac", false, 1, {
 		"1 of 3 ranks has not arrived: rank 2 (it began as rank 2 on " } },
@@ -752,7 +755,8 @@ static const struct {
 		"1 of 3 ranks has not arrived: rank 0 (it began as rank 0 on ",
 		", which last waited for barrier 'c')" } },
 	{ 3, 2, 2, "a", "b", false, 2, {
-		"barrier 'b', pass 1: after 3 s: 1 of 3 ranks has not arrived: rank 0 " } },
+		"barrier 'b', pass 1: after 3 s" USUAL ": 1 of 3 ranks has not arrived: rank "
+		"0 " } },
 	{ 3, 1, 2, "a", "", false, 0, {
 		"2 of 3 ranks have not arrived: ranks 1-2 (never seen); key hb1/job/fence/a/lead; "
 		"server a:1 answers; HARTEBEEST_JOB " } },
@@ -770,10 +774,12 @@ static const struct {
 	{ 40, 16, 23, "a", "m", false, 39, {
 		"8 of 40 ranks have not arrived: ranks 16-23 on ", " (they have begun); key " } },
 	{ 200, 64, 127, "ab", "a", false, 199, {
-		"barrier 'b', pass 1: after 3 s: 64 of 200 ranks have not arrived: ranks 64-127 on "
+		"barrier 'b', pass 1: after 3 s" USUAL ": 64 of 200 ranks have not arrived: ranks "
+		"64-127 on "
 		} },
 	{ 5, 1, 4, "A", "m", false, 0, {
-		"gather 'a', pass 1: after 3 s: 4 of 5 ranks have not arrived: ranks 1-4 on " } },
+		"gather 'a', pass 1: after 3 s" USUAL ": 4 of 5 ranks have not arrived: ranks "
+		"1-4 on " } },
 };
 
 static void says(size_t row, const struct rank *rank)
@@ -827,8 +833,8 @@ static void many_ranks_are_missing(void **state)
 	for (i = 0; i < BEEST_COUNT(here); i++)
 		crew_start(rank_run, rank_make((int)i, here[i], REGISTRY_IDS, "a"));
 	registry_run();
-	rank_has(&ranks[0], -ETIMEDOUT, "after 1 s: 99997 of 100000 ranks have not arrived: ranks "
-		 "1-49999 (never seen), ranks 50001-99998 (never seen)");
+	rank_has(&ranks[0], -ETIMEDOUT, "after 1 s" USUAL ": 99997 of 100000 ranks have not "
+		 "arrived: ranks 1-49999 (never seen), ranks 50001-99998 (never seen)");
 	for (i = 1; i < BEEST_COUNT(here); i++)
 		rank_has(&ranks[i], -ETIMEDOUT, "");
 }
@@ -855,7 +861,7 @@ static void leftovers_are_missing(void **state)
 		for (i = 0; i < 2; i++)
 			rank_has(&ranks[i], -ETIMEDOUT, i && delay > 2 * BEEST_SECOND ?
 				 "-3" :
-				 "after 4 s: 2 of 4 ranks have not arrived: ranks 2-3 ");
+				 "after 4 s" USUAL ": 2 of 4 ranks have not arrived: ranks 2-3 ");
 		ranks_free(true);
 	}
 }
@@ -906,8 +912,9 @@ static bool passed_at_last(const struct rank *rank)
 	if (rank->ret == 0)
 		return rank->ended - rank->came >= 2700 * BEEST_MS;
 	assert_int_equal(rank->ret, -ETIMEDOUT);
-	if (!strstr(rank->error, ": after 3 s: 1 of 3 ranks has not arrived: rank ") &&
-	    !strstr(rank->error, ": after 3 s: all ranks have arrived in the meantime, but ") &&
+	if (!strstr(rank->error, ": after 3 s" USUAL ": 1 of 3 ranks has not arrived: rank ") &&
+	    !strstr(rank->error, ": after 3 s" USUAL ": all ranks have arrived in the "
+		    "meantime, but ") &&
 	    rank != holds[0].rank)
 		fail_msg("held up at %d: rank %d: %s", holds[0].at, rank->rank, rank->error);
 
@@ -1957,7 +1964,8 @@ static void a_server_that_is_gone(void **state)
 	in_time(0);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(ranks[i].ret, -ECONNREFUSED);
-		assert_non_null(strstr(ranks[i].error, "barrier 'a', pass 1: tried for 2 s: "));
+		assert_non_null(strstr(ranks[i].error, "barrier 'a', pass 1: tried for 2 s"
+				       USUAL ": "));
 		assert_non_null(strstr(ranks[i].error, "; wanted: barrier 'a' (key "));
 	}
 }

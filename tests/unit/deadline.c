@@ -321,7 +321,8 @@ static void each_names_what_was_wanted(void **state)
 		expect(run.ret == -EHOSTDOWN, "a silent server");
 		expect(strstr(hartebeest_error(), waiter->wanted) != NULL, "what was wanted");
 		expect(strstr(hartebeest_error(), "a:1") != NULL, "which server");
-		expect(strstr(hartebeest_error(), "tried for 10 s: ") != NULL, "how long");
+		expect(strstr(hartebeest_error(), "tried for 10 s (HARTEBEEST_TIMEOUT): ") != NULL,
+		       "how long, and by which setting");
 	}
 }
 

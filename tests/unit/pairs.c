@@ -326,8 +326,8 @@ static void a_failed_bringup_can_be_followed(void **state)
 		"7 look 1 after ", ": 0 of 1 records are there, 1 of 1 own are stored; no queue "
 		"pair '1/0' (key hb1/job/qp/1/0) was published\n",
 		"7 look ", "ms: 0 of 1 records", "7 look ", "ms: 0 of 1 records",
-		"3 queue pair 'q0-1' and '1/0': after 10 s: no queue pair '1/0' (key "
-		"hb1/job/qp/1/0) was published" HINT "; unknown environment variable "
+		"3 queue pair 'q0-1' and '1/0': after 10 s (HARTEBEEST_TIMEOUT): no queue pair "
+		"'1/0' (key hb1/job/qp/1/0) was published" HINT "; unknown environment variable "
 		"HARTEBEEST_TIMOUT, the nearest is HARTEBEEST_TIMEOUT\n",
 	};
 

@@ -110,8 +110,8 @@ static void the_default_timeout(void **state)
 	make();
 	began = registry_stage.now;
 	assert_int_equal(wait_for(1, 0, false), -ETIMEDOUT);
-	assert_error_is("after 3 s: no queue pair 'n0' (key hb1/job/qp/n0) was published; "
-			"server a:1 answers" HINT);
+	assert_error_is("after 3 s (HARTEBEEST_TIMEOUT): no queue pair 'n0' (key hb1/job/qp/n0) "
+			"was published; server a:1 answers" HINT);
 	assert_in_range(registry_stage.now - began, 3 * BEEST_SECOND, 3 * BEEST_SECOND + BEEST_MS);
 }
 
