@@ -205,7 +205,7 @@ static const struct remedy {
 	{ EACCES, NULL, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE" },
 	{ EADDRNOTAVAIL, NULL, "'getent hosts NAME' must find the name on every node" },
 	{ EHOSTDOWN, BEEST_KV_UNANSWERED, "'nc -vz HOST PORT' on that host itself: if it connects "
-	  "there, a firewall drops what comes from here (firewall-cmd --add-port=PORT/tcp); if "
+	  "there, a firewall drops packets of this node (firewall-cmd --add-port=PORT/tcp); if "
 	  "not, memcached has no room for more connections (-b, -c); 'ping HOST' and 'getent "
 	  "hosts NAME' from here show whether it is up, and which address is meant" },
 	{ EHOSTDOWN, BEEST_KV_SILENT, "check its process there, and its -c: memcached before 1.6 "
