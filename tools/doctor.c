@@ -456,7 +456,7 @@ static void forecast(struct out *out, const struct ports_port *ports, int count)
 
 static void check_launch(struct out *out, struct hartebeest_context *hb)
 {
-	const char *warning, *origin = hartebeest_origin(hb, &warning);
+	const char *warning = "", *origin = hartebeest_origin(hb, &warning);
 
 	out_line(out, OUT_NOTE, "rank", "%s", origin);
 	if (*warning) {

@@ -321,7 +321,7 @@ static void show_if_known(struct out *out, const char *key, int value)
 
 static void show_launch(struct out *out, struct hartebeest_context *hb)
 {
-	const char *warning, *origin = hartebeest_origin(hb, &warning);
+	const char *warning = "", *origin = hartebeest_origin(hb, &warning);
 
 	out_title(out, LABEL, "this process");
 	out_line(out, hartebeest_rank(hb) < 0 ? OUT_NOTE : OUT_OK, "rank", "%s", origin);

@@ -17,7 +17,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const 
 					   struct ibv_cq **cq)
 {
 	struct hartebeest_cq_attr own;
-	struct beest_cq *made;
+	struct beest_cq *made = NULL;
 	void *handle;
 
 	REQUIRE(hb, name);
@@ -99,7 +99,7 @@ HARTEBEEST_EXPORT int hartebeest_cq_wait(struct hartebeest_context *hb, struct i
 					 int count, struct ibv_wc *wc, int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_cq *own;
+	struct beest_cq *own = NULL;
 
 	REQUIRE_LIMIT(hb, cq, wc);
 	if (count < 1)

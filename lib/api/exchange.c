@@ -110,7 +110,7 @@ static int barrier_obtain(struct hartebeest_context *hb, const char *name,
 static int barrier_run(struct hartebeest_context *hb, const char *name,
 		       struct beest_barrier_call *call)
 {
-	struct beest_barrier *barrier;
+	struct beest_barrier *barrier = NULL;
 	int ret = barrier_obtain(hb, name, &barrier);
 
 	if (ret < 0)

@@ -26,7 +26,7 @@ static int qp_create(struct hartebeest_context *hb, const char *name, const char
 {
 	struct ibv_qp *verbs;
 	struct ibv_pd *pd;
-	struct beest_qp *qp;
+	struct beest_qp *qp = NULL;
 
 	TRY(beest_table_name_available(&hb->objects, &beest_qp_kind, name));
 	TRY(beest_context_find_pd(hb, pd_name, &pd));
@@ -81,7 +81,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_adopt(struct hartebeest_context *hb, const c
 					  struct ibv_qp *verbs)
 {
 	enum ibv_qp_state state;
-	struct beest_qp *qp;
+	struct beest_qp *qp = NULL;
 	int ret;
 
 	REQUIRE(hb, name, verbs);

@@ -105,10 +105,8 @@ const char *beest_text_byte(char byte, char text[8])
 
 void beest_text_copy(char *to, size_t size, const char *from)
 {
-	size_t length = strnlen(from, size - 1);
-
-	memcpy(to, from, length);
-	to[length] = '\0';
+	if (!memccpy(to, from, '\0', size - 1))
+		to[size - 1] = '\0';
 }
 
 void beest_text_start(struct beest_text *text, char *buffer, size_t size)

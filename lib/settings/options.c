@@ -760,7 +760,7 @@ static void read_file_entry(void *data, const struct beest_json_entry *entry)
 static void read_file(struct reading *reading, char **kept, const char *path,
 		      const char *variable)
 {
-	struct beest_json *json;
+	struct beest_json *json = NULL;
 	int ret = beest_json_open(&json, path);
 
 	if (ret < 0 && ret != -EBADMSG && variable)

@@ -309,7 +309,7 @@ static int qp_choose_pkey(struct beest_qp *qp)
 {
 	int64_t wanted = qp->local.options->pkey;
 	struct beest_endpoint *own = &qp->local.endpoint;
-	struct beest_port_pkey found;
+	struct beest_port_pkey found = { 0 };
 	int ret;
 
 	ret = beest_port_pkey(qp->port, qp->local.transport,
