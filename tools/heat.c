@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/macro.h"
 #include "tools/heat.h"
 
@@ -291,8 +292,8 @@ static void svg_legend(const struct heat *heat, FILE *to, double left, const cha
 	for (i = 0; i < SVG_LEVELS; i++)
 		fprintf(to, "<rect x=\"%g\" y=\"%g\" width=\"12\" height=\"12\" fill=\"%s\"/>\n",
 			left + 70 + 12 * i, SVG_TOP + SVG_SIDE + 18, svg_colors[i]);
-	fprintf(to, "<text class=\"end\" x=\"%g\" y=\"%g\">%s %s</text>"
-		"<text x=\"%g\" y=\"%g\">%s %s, cross: failed%s</text>\n", left + 64,
+	fprintf(to, "<text class=\"end\" x=\"%g\" y=\"%g\">best %s %s</text>"
+		"<text x=\"%g\" y=\"%g\">%s %s worst, cross: failed%s</text>\n", left + 64,
 		SVG_TOP + SVG_SIDE + 28, number(heat, heat->low, best), heat->unit,
 		left + 76 + 12 * SVG_LEVELS, SVG_TOP + SVG_SIDE + 28,
 		number(heat, heat->high, worst), heat->unit,
@@ -327,8 +328,8 @@ static void svg_late(const struct matrix *matrix, FILE *to, double left)
 		if (matrix->rows[i].here)
 			longest = BEEST_MAX(longest, (double)matrix_late(matrix, i));
 	fprintf(to, "<text class=\"title\" x=\"%g\" y=\"28\">arrived late</text>\n"
-		"<text x=\"%g\" y=\"%d\">up to %.3g ms</text>\n", left, left, SVG_TOP - 10,
-		longest / 1e6);
+		"<text x=\"%g\" y=\"%d\">up to %s</text>\n", left, left, SVG_TOP - 10,
+		BEEST_SPAN((int64_t)longest));
 	for (i = 0; i < matrix->count; i++)
 		if (matrix->rows[i].here)
 			fprintf(to, "<rect class=\"late\" x=\"%g\" y=\"%.1f\" width=\"%.1f\" "

@@ -83,7 +83,7 @@ static int columns_of(const char *text, size_t length)
 }
 
 /* Breaks lines between words.  @at: columns already written; @indent: those of further lines. */
-static void write_broken(const struct out *out, const char *text, int at, int indent)
+static void write_broken(FILE *to, int columns, const char *text, int at, int indent)
 {
 	size_t word;
 	int width;
@@ -92,17 +92,17 @@ static void write_broken(const struct out *out, const char *text, int at, int in
 		word = strspn(text, " ");
 		word += strcspn(text + word, " ");
 		width = columns_of(text, word);
-		if (out->columns && at + width > out->columns && at > indent) {
-			fprintf(out->to, "\n%*s", indent, "");
+		if (columns && at + width > columns && at > indent) {
+			fprintf(to, "\n%*s", indent, "");
 			text += strspn(text, " ");
 			at = indent;
 			continue;
 		}
-		fwrite(text, 1, word, out->to);
+		fwrite(text, 1, word, to);
 		text += word;
 		at += width;
 	}
-	putc('\n', out->to);
+	putc('\n', to);
 }
 
 /* --------------------------------------------------------- beginning --- */
@@ -163,7 +163,7 @@ void out_title(struct out *out, int label, const char *title)
 	if (!out->json && out->color && columns_of(title, strlen(title)) <= out->columns)
 		fprintf(out->to, "\033[1m%s\033[0m\n", title);
 	else if (!out->json)
-		write_broken(out, title, 0, 0);
+		write_broken(out->to, out->columns, title, 0, 0);
 	out->began = true;
 }
 
@@ -221,7 +221,7 @@ void out_line(struct out *out, enum out_level level, const char *label, const ch
 	width = INDENT + 4 + 2 + BEEST_MAX(out->label, columns_of(name, strlen(name))) + 2;
 	if (out->columns && out->columns - indent < TEXT_COLUMNS_MIN)
 		indent = INDENT + 4 + 2;
-	write_broken(out, text, width, indent);
+	write_broken(out->to, out->columns, text, width, indent);
 }
 
 void out_cure(struct out *out, const char *format, ...)
@@ -237,7 +237,7 @@ void out_cure(struct out *out, const char *format, ...)
 	if (out->hides)
 		return;
 	fprintf(out->to, "%*s-> ", indent, "");
-	write_broken(out, text, indent + 3, indent + 3);
+	write_broken(out->to, out->columns, text, indent + 3, indent + 3);
 }
 
 void out_text(struct out *out, const char *format, ...)
@@ -249,7 +249,7 @@ void out_text(struct out *out, const char *format, ...)
 	MAKE_TEXT(text, format);
 	clear_progress(out);
 	out->began = true;
-	write_broken(out, text, 0, (int)strspn(text, " "));
+	write_broken(out->to, out->columns, text, 0, (int)strspn(text, " "));
 }
 
 void out_hold(struct out *out)
@@ -264,7 +264,7 @@ static void verdict_write(const struct out *out, enum out_level level, const cha
 	const struct level *how = &levels[level];
 
 	fprintf(out->to, out->color ? "\033[%sm%s\033[0m  " : "%.0s%s  ", how->color, how->mark);
-	write_broken(out, text, 6, 6);
+	write_broken(out->to, out->columns, text, 6, 6);
 }
 
 /* Ends holding.  NULL: nothing is held back. */
@@ -310,11 +310,13 @@ char *out_take_verdict(struct out *out, enum out_level level, const char *text)
 void out_error(struct out *out, const char *format, ...)
 {
 	char text[TEXT_SIZE];
+	int at;
 
 	MAKE_TEXT(text, format);
 	clear_progress(out);
 	fflush(stdout);
-	fprintf(stderr, "hartebeest %s: %s\n", out->command, text);
+	at = fprintf(stderr, "hartebeest %s: ", out->command);
+	write_broken(stderr, terminal_columns(STDERR_FILENO), text, at, 4);
 	if (out->json && !json_object_object_get_ex(out->json, "error", NULL))
 		out_json_text(out->json, "error", text);
 }

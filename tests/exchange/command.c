@@ -743,6 +743,22 @@ static void a_wait_at_the_terminal(void **state)
 	assert_int_equal(talk.status, 128 + SIGINT);
 }
 
+/* Lines of standard error end between words, too. */
+static void an_error_at_the_terminal(void **state)
+{
+	const char *line;
+
+	(void)state;
+	talk.terminal = true;
+	talk.words[0] = tool, talk.words[1] = "keys", talk.words[2] = "a/b", talk.words[3] = NULL;
+	talk_begin(&talk);
+	talk_end(&talk);
+	assert_int_equal(talk.status, 2);
+	SAYS(" printable characters\r\n    without '/' and blanks\r\n");
+	for (line = talk.out; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		assert_true(strcspn(line, "\r\n") <= 80);
+}
+
 /* The caller ignores the signal, as nohup(1) does. */
 static void a_wait_that_goes_on(void **state)
 {
@@ -1616,6 +1632,7 @@ int main(int argc, char **argv)
 		BESIDE(wrong_ways_to_talk),
 		ALONE(barriers_of_scripts),
 		BESIDE(a_wait_at_the_terminal),
+		BESIDE(an_error_at_the_terminal),
 		BESIDE(a_wait_that_goes_on),
 		ALONE(words_in_bash),
 		ALONE(words_in_zsh),

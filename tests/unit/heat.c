@@ -367,7 +367,13 @@ static void a_picture(void **state)
 	has("<title>5 to 6: retry &lt;exceeded&gt; &amp; ?" "?</title>");
 	has("<title>0 to 1: 9.00 us, usual 1.0");
 	has("&lt;b&gt;&amp; 0</text>");
+	has(">best 1.0");
+	has(" us worst, cross: failed, ring: unusually slow</text>");
 	has("</svg>\n");
+	matrix.rows[3].phases[MATRIX_WAIT] = 0;
+	matrix.rows[5].phases[MATRIX_WAIT] = 1670 * BEEST_MS;
+	show(SVG, false, 0);
+	has(">up to 1670 ms</text>");
 	make(128, 4);
 	show(SVG, false, 0);
 	assert_in_range(strlen(shown), 1000, 200000);
