@@ -355,9 +355,8 @@ static struct beest_limit fetch_limit(const struct hartebeest_context *hb)
 	int64_t most = hb->options.fetch_timeout ? hb->options.fetch_timeout : INT64_MAX;
 	struct beest_limit limit;
 
-	beest_limit_start(&limit, &hb->cancel, 0, most);
+	beest_limit_start(&limit, &hb->cancel, beest_clock_deadline(most), 0);
 	limit.tells = true;
-	limit.usual = false;		/* another option */
 	return limit;
 }
 

@@ -75,6 +75,7 @@ struct beest_limit beest_limit_within(const struct beest_limit *limit, int64_t t
 	struct beest_limit within = *limit;
 
 	within.end = BEEST_MIN(within.end, beest_clock_deadline(time));
+	within.usual &= within.end == limit->end;
 	return within;
 }
 

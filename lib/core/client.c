@@ -289,7 +289,7 @@ void beest_client_keep(struct beest_client *client)
 	struct beest_limit limit;
 	int ret = 0;
 
-	beest_limit_start(&limit, NULL, 0, BEEST_LIMIT_LOOK);
+	beest_limit_start(&limit, NULL, beest_clock_deadline(BEEST_LIMIT_LOOK), 0);
 	pthread_mutex_lock(&client->lock);
 	while (ret == 0 && beest_limit_left(&limit) && !client->moving &&
 	       (pending = pending_unlink(client, NULL))) {
