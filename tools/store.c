@@ -64,10 +64,9 @@ static int await(const struct store *store, short events)
 	} while ((ready == 0 && left) || (ready < 0 && errno == EINTR));
 	if (ready > 0)
 		return 0;
-	if (!store->bytes)
-		return store_fail(store, EHOSTDOWN, events == POLLOUT ? BEEST_KV_UNANSWERED :
-				  BEEST_KV_SILENT);
-	return store_fail(store, ETIMEDOUT, BEEST_KV_LATE);
+	if (events == POLLIN && !store->bytes)
+		return store_fail(store, EHOSTDOWN, BEEST_KV_SILENT);
+	return store_fail(store, ETIMEDOUT, store->bytes ? BEEST_KV_LATE : BEEST_KV_UNANSWERED);
 }
 
 static int finish_connect(const struct store *store)

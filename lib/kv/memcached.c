@@ -207,7 +207,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 	if (row->err == EHOSTDOWN && session->request->heard)
 		return session_fail(session, EHOSTDOWN, BEEST_KV_LATE);
 	/* keys are sent over a connection that is established */
-	if (row->err == EHOSTDOWN && session->request->fresh)
+	if (row->err == EHOSTDOWN && session->request->fresh && !session->request->unexplained)
 		return session_fail(session, EHOSTDOWN, session->asked || !address->port ?
 				    BEEST_KV_SILENT : BEEST_KV_UNANSWERED);
 
