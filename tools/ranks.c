@@ -50,11 +50,15 @@ static void add_fate(struct beest_text *text, const char **fates, size_t size, c
 	}
 }
 
-/* Why each rank is not there; NULL: it is.  Returns the number of those that are. */
+/*
+ * Why each rank is not there; NULL: it is, or the ranks have other numbers than those from 0 on, so
+ * that none is known to be missing.  Returns the number of those that are there.
+ */
 static size_t fates_read(const struct records *records, const char **fates, size_t size)
 {
 	const struct records_record *each;
 	size_t i, present = 0;
+	bool others = false;
 
 	for (i = 0; i < size; i++)
 		fates[i] = "never seen";
@@ -65,7 +69,11 @@ static size_t fates_read(const struct records *records, const char **fates, size
 		present += each->is_alive;
 		if ((size_t)each->record.rank < size)
 			fates[each->record.rank] = each->is_alive ? NULL : each->life;
+		else
+			others = true;
 	}
+	for (i = 0; others && i < size; i++)
+		fates[i] = NULL;
 
 	return present;
 }
@@ -145,9 +153,11 @@ void ranks_show(struct out *out, const struct records *records)
 		out_line(out, OUT_NOTE, "ranks", "%s", text);
 	for (i = 0; i < records->count; i++) {
 		each = &records->list[i];
+		if (!ranks_waits(each))
+			continue;
 		for (j = 0; j < i && !wait_alike(each, &records->list[j]); j++)
 			;
-		if (j == i && ranks_waits(each))
+		if (j == i)
 			show_wait(out, records, each);
 	}
 }

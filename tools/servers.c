@@ -467,16 +467,19 @@ static void check_ranks(struct out *out, struct hartebeest_context *hb)
 {
 	struct records records;
 	char text[1024];
+	size_t present;
 	int before = out->counts[OUT_WARNING];
 	const char *job = hartebeest_job(hb), *name = strcmp(job, "-") ? job : "no job id";
 
 	if (records_read(out, hb, job, &records) == 0) {
 		records_check(out, &records);
-		if (!ranks_present(&records, text, sizeof(text)))
+		present = ranks_present(&records, text, sizeof(text));
+		if (!present)
 			out_line(out, OUT_NOTE, "job", "%s: no rank is present", name);
+		else if (out->counts[OUT_WARNING] != before)
+			out_line(out, OUT_NOTE, "job", "%s: %s", name, text);
 		else
-			out_line(out, OUT_OK, "job", "%s: %s%s", name, text,
-				 out->counts[OUT_WARNING] == before ?
+			out_line(out, OUT_OK, "job", "%s: %s%s", name, text, present > 1 ?
 				 "; they agree on who takes part and on the servers" : "");
 	}
 	records_free(&records);
