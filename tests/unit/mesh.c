@@ -805,9 +805,8 @@ static void a_rank_that_is_missing(void **state)
 		assert_non_null(strstr(members[i].error, "mesh 'm': after 10 s "
 				       "(HARTEBEEST_TIMEOUT): 1 of 4 ranks has not arrived: rank 3 "
 				       "(never seen); key hb1/job/fence/mesh/m/lead; server a:1 "
-				       "answers; "
-				       "HARTEBEEST_JOB (here job) and the servers must be the same "
-				       "on all ranks"));
+				       "answers; HARTEBEEST_JOB (here job) and the servers must be "
+				       "the same on all ranks"));
 	}
 	start(4);
 	registry_run();
