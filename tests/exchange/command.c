@@ -958,6 +958,21 @@ static void keys_of_the_living_and_the_dead(void **state)
 }
 
 /* The base64 key is "hb1/strange/msg/a", a line end, and "delete hb1/strange/msg/greeting". */
+/* Nobody knows from these numbers which others there are. */
+static void keys_of_ranks_with_other_numbers(void **state)
+{
+	(void)state;
+	if (!cache_since(6))
+		skip();
+	setenv("HARTEBEEST_JOB", "numbered", 1);
+	setenv("HARTEBEEST_PARTICIPANTS", "10,20", 1);
+	begin_rank(&waiting, "20", NULL);
+	unsetenv("HARTEBEEST_PARTICIPANTS");
+	until_keys_say("  --    ranks                     1 of 2 ranks are present\n");
+	kill(waiting.pid, SIGKILL);
+	talk_end(&waiting);
+}
+
 static void keys_that_are_commands(void **state)
 {
 	static const char store[] = "ms aGIxL3N0cmFuZ2UvbXNnL2ENCmRlbGV0ZSBoYjEvc3RyYW5nZS9tc2"
@@ -1637,6 +1652,7 @@ int main(int argc, char **argv)
 		ALONE(words_in_bash),
 		ALONE(words_in_zsh),
 		BESIDE(keys_of_the_living_and_the_dead),
+		BESIDE(keys_of_ranks_with_other_numbers),
 		BESIDE(keys_that_are_commands),
 		BESIDE(clean_by_force),
 #ifdef HAVE_CRYPTO
