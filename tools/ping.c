@@ -24,8 +24,11 @@
 
 #define LABEL 10
 
-/* How long an end that serves waits for a peer, which may have crashed since it asked. */
-#define GHOST_TIME (5 * BEEST_SECOND)
+/*
+ * How long an end that serves waits for a peer, which may have crashed since it asked, or may be on
+ * a host that is busy with a job.
+ */
+#define GHOST_TIME (20 * BEEST_SECOND)
 
 /* How often to check for the other end's result, and whether it is still there. */
 #define SILENCE (50 * BEEST_MS)

@@ -10,7 +10,6 @@
 
 #include "tests/support/memcached.h"
 #include "tests/support/program.h"
-#include "tests/support/rank.h"
 #include "tests/support/ranks.h"
 #include "tests/support/scratch.h"
 #include "tests/support/talk.h"
@@ -35,7 +34,7 @@ static int program_rank(int rank, void *data)
 	char path[4096];
 
 	/* The settings file of the machine may have a limit that suits no test. */
-	setenv("HARTEBEEST_TIMEOUT", RANK_PATIENCE, 0);
+	setenv("HARTEBEEST_TIMEOUT", RANKS_PATIENCE, 0);
 	EXPECT(file >= 0);
 	EXPECT(dup2(file, STDOUT_FILENO) == STDOUT_FILENO);
 	talk_build_folder(path, sizeof(path) / 2);
