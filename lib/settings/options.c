@@ -560,6 +560,15 @@ static int fail_at(const struct beest_origin *origin, int ret, const char *name)
 				 origin->source, name);
 }
 
+/* Ends the sentence with what the option is, since a number alone explains nothing. */
+static int fail_value(const struct reading *reading, int ret, const struct beest_option *row,
+		      const char *name)
+{
+	if (row->type != BEEST_OPTION_SECRET)
+		beest_fail(-ret, "%s (%s)", beest_error_text(), row->help);
+	return fail_at(&reading->origin, ret, name);
+}
+
 static void keep_failure(struct reading *reading, int ret)
 {
 	if (ret >= 0 || reading->ret < 0)
@@ -688,7 +697,7 @@ static int set_named(struct reading *reading, const char *name, const char *text
 		ret = check_type(place.row, entry);
 	if (!ret)
 		ret = set_place(reading, &place, text);
-	return ret < 0 ? fail_at(&reading->origin, ret, name) : 0;
+	return ret < 0 ? fail_value(reading, ret, place.row, name) : 0;
 }
 
 /* Shows "qp_attr.rc:timeout" as "qp_attr": { "rc:timeout": ... }.  False: not an option. */
@@ -811,7 +820,7 @@ static void read_environment(struct reading *reading)
 		place = (struct place){ row, BEEST_TRANSPORTS };
 		ret = set_place(reading, &place, text);
 		if (ret < 0)
-			fail_at(&reading->origin, ret, row->name);
+			fail_value(reading, ret, row, row->name);
 		keep_failure(reading, ret);
 	}
 }

@@ -2286,7 +2286,8 @@ static void unknown_variables_end_sentences(void **state)
 	(void)state;
 	setenv("HARTEBEEST_DEVCE", "fake1", 1);
 	assert_int_equal(hartebeest_open(&none, options), -EINVAL);
-	assert_error_is("argument job.rank: 'x' is not a number from 0 to 2147483647, or 'none'"
+	assert_error_is("argument job.rank: 'x' is not a number from 0 to 2147483647, or 'none' "
+			"(id of this process; none: it takes no rank, whatever its launcher says)"
 			UNKNOWN);
 
 	open_with(NULL, NULL);
