@@ -153,13 +153,14 @@ static int qp_fill(const struct beest_meshqps *qps, size_t slot)
 	if (ret >= 0)
 		return 0;
 
-	/* So that the next try calls it again. */
-	beest_transition_reset(qps->slots[slot]);
-
-	return rank < 0 ?
-	       beest_fail_errno(ret, "the refill function of mesh '%s' failed", qps->name) :
-	       beest_fail_errno(ret, "the refill function of mesh '%s' failed for rank %d",
-				qps->name, rank);
+	if (rank < 0)
+		beest_quota_refill(qps->slots[slot], ret, "the refill function of mesh '%s' failed",
+				   qps->name);
+	else
+		beest_quota_refill(qps->slots[slot], ret, "the refill function of mesh '%s' failed "
+				   "for rank %d", qps->name, rank);
+	beest_transition_reset(qps->slots[slot]);	/* so that the next try calls it again */
+	return ret;
 }
 
 static int qp_make(struct beest_meshqps *qps, size_t slot, struct ibv_qp_init_attr *init,

@@ -294,3 +294,25 @@ int beest_absent_add(const struct beest_fence_look *look, int ret)
 	       beest_fail(-ret, "%s; when it last looked, these ranks had not arrived: %s",
 			  beest_error_text(), list.buffer);
 }
+
+bool beest_absent_log(const struct beest_fence_look *look)
+{
+	const struct beest_registry *registry = look->call->registry;
+	struct group groups[NAMED_MAX];
+	char who[BEEST_PRESENCE_TEXT];
+	size_t i, named;
+
+	groups_find(look, groups, &named);
+	groups_ask(look, groups, named);
+	for (i = 0; i < 2 * named; i++) {
+		const struct beest_presence_query *query = &groups[i / 2].ends[i & 1];
+
+		if (query->ret <= 0 || !beest_presence_query_text(registry, query, who)[0])
+			continue;
+		beest_log(registry->log, BEEST_LOG_WARN, "still waiting at %s '%s' for %s",
+			  beest_fence_noun(look), look->call->title, who);
+		return true;
+	}
+
+	return false;
+}

@@ -20,6 +20,9 @@ int beest_absent_fail(const struct beest_fence_look *look);
  */
 int beest_absent_add(const struct beest_fence_look *look, int ret);
 
+/* Logs which of them has ended, as far as this host shows.  False: none that is known. */
+bool beest_absent_log(const struct beest_fence_look *look);
+
 /*
  * Their ids, in ascending order, for free(3); NULL: none are known, or no memory.
  */

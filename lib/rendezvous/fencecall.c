@@ -54,6 +54,11 @@ static int fence_each(void *data)
 	return leads ? beest_leader_put(look) : beest_member_put(look);
 }
 
+static bool fence_ended_log(void *data)
+{
+	return beest_absent_log(data);
+}
+
 /*
  * What members ask in vain delays the leader, whom all wait for: in a call of many ranks, which
  * takes several steps, more than in a pass.
@@ -77,6 +82,7 @@ static int look_start(struct beest_fence_look *look)
 		return beest_fail(ENOMEM, "no memory for %zu records", most);
 	look->wait.most = most;
 	look->wait.each = fence_each;
+	look->wait.ended_log = fence_ended_log;
 	look->wait.data = look;
 	look->wait.meets = !look->call->pass;
 	look->wait.limit = look->call->limit;

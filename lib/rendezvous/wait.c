@@ -32,6 +32,8 @@
 /* When a wait whose limit asks for that logs what is missing. */
 #define TELL_FIRST (5 * BEEST_SECOND)
 #define TELL_EACH (60 * BEEST_SECOND)
+/* Who starts a job learns soon of a rank that is dead, although the wait expects its successor. */
+#define ENDED_FIRST BEEST_SECOND
 
 /* How long to wait for the return of an author that has left. */
 #define RETURN_TIME BEEST_SECOND
@@ -69,6 +71,7 @@ struct waiting {
 	bool polls;			/* may end before it would watch by itself */
 	int64_t compare_at, compare_pause;
 	int64_t tell_at;
+	int64_t ended_at;		/* when to log next who has ended */
 	struct beest_look_want *wants;
 	size_t *get_of;			/* the index of the get that each want is for */
 	size_t asked;			/* wants for gets; those of this rank follow, then the
@@ -158,6 +161,8 @@ static int waiting_start(struct waiting *w)
 	w->compare_pause = COMPARE_FIRST;
 	w->compare_at = beest_clock_deadline(COMPARE_FIRST);
 	w->tell_at = next_telling(w->limit);
+	w->ended_at = w->registry->log->level < BEEST_LOG_WARN ? INT64_MAX :
+		      beest_clock_deadline(ENDED_FIRST);
 	w->wants = calloc(room + 1, sizeof(*w->wants));
 	w->get_of = calloc(room + 1, sizeof(*w->get_of));
 	if (!w->wants || !w->get_of)
@@ -977,6 +982,14 @@ static int64_t ask_until(const struct waiting *w)
 	return BEEST_MIN(w->until, beest_clock_deadline(BEEST_INQUIRY_TIME));
 }
 
+/* Names the author of a record that is not accepted.  False: none is known, or it may be alive. */
+static bool author_has_ended(struct beest_registry *registry, const struct beest_wait_get *get,
+			     char who[BEEST_PRESENCE_TEXT])
+{
+	return !get->got && get->has_author && get->seen >= 0 &&
+	       beest_presence_is_over(registry, get->rank, &get->author, who);
+}
+
 /* Adds other possible reasons why nothing arrived. */
 static void suspicions_say(const struct waiting *w, const struct beest_wait_get *first,
 			   struct beest_text *text)
@@ -986,8 +999,10 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 	bool asks = beest_inquiry_fits(w->limit) && beest_clock_left(w->until);
 	bool missing = first && first->seen == 0;
 	bool others_are_here = false;
-	char said[BEEST_KV_WHY];
+	char said[BEEST_KV_WHY], who[BEEST_PRESENCE_TEXT];
 
+	if (asks && first && !first->trouble[0] && author_has_ended(registry, first, who))
+		beest_text_item(text, "it is of %s", who);
 	rivals_say(w, text);
 	/* At one that answers slowly, a question would bring no answer in time. */
 	if (beest_look_speed_say(registry, server, w->limit->began, w->bytes, text))
@@ -1070,6 +1085,36 @@ static void missing_tell(struct waiting *w)
 	w->tell_at = next_telling(w->limit);
 }
 
+static bool ended_log(const struct waiting *w)
+{
+	const struct beest_wait *wait = w->wait;
+	char who[BEEST_PRESENCE_TEXT];
+	size_t i, asked = 0;
+
+	if (wait->ended_log)
+		return wait->ended_log(wait->data);
+	for (i = 0; i < wait->count && asked < NAMED_MAX; i++) {
+		asked += wait->gets[i].has_author && !wait->gets[i].got;
+		if (!author_has_ended(w->registry, &wait->gets[i], who))
+			continue;
+		beest_log(w->registry->log, BEEST_LOG_WARN, "still waiting for %s '%s' (key %s) of "
+			  "%s", noun_of(&wait->gets[i]), wait->gets[i].name, wait->gets[i].key,
+			  who);
+		return true;
+	}
+
+	return false;
+}
+
+/* A server in trouble, or little time, leaves none for this. */
+static void ended_look(struct waiting *w)
+{
+	const int64_t waited = beest_clock_now() - w->backoff.start;
+
+	if (!w->wait->failing && beest_limit_left(w->limit) > BEEST_INQUIRY_TIME)
+		w->ended_at = ended_log(w) ? INT64_MAX : beest_clock_deadline(waited);
+}
+
 /* That of the slowest server that was asked. */
 static int64_t rest_due(const struct waiting *w)
 {
@@ -1117,6 +1162,8 @@ int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait)
 		ret = wait_look(&w);
 		if (ret == 0 && beest_clock_now() >= w.tell_at)
 			missing_tell(&w);
+		if (ret == 0 && beest_clock_now() >= w.ended_at)
+			ended_look(&w);
 		if (ret == 0 && !wait_pause(&w))
 			ret = wait_expired(&w);
 	}

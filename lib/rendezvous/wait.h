@@ -83,6 +83,12 @@ struct beest_wait {
 	 */
 	int (*each)(void *data);
 	void *data;
+	/*
+	 * Called after a second, then ever more rarely, if warnings are logged: logs who of those
+	 * that are waited for has ended.  True: one has, and that is enough.  NULL: the authors of
+	 * the gets.
+	 */
+	bool (*ended_log)(void *data);
 	const struct beest_limit *limit;
 	/* Receives other possible reasons if the limit ends the wait; may be NULL. */
 	struct beest_text *hints;

@@ -16,13 +16,15 @@ static const struct {
 	{ IBV_WC_SUCCESS, "done" },
 	{ IBV_WC_LOC_LEN_ERR, "the message is longer than the receive buffer or the path MTU "
 	  "allows" },
-	{ IBV_WC_LOC_QP_OP_ERR, "bad local request: check lkey, length and flags, and whether "
-	  "the link is up" },
-	{ IBV_WC_LOC_PROT_ERR, "the lkey does not cover the local buffer" },
+	{ IBV_WC_LOC_QP_OP_ERR, "bad local request: check lkey, length and flags, whether a "
+	  "receive is as long as the message, and whether the link is up" },
+	{ IBV_WC_LOC_PROT_ERR, "the lkey does not cover the local buffer, or its region lacks "
+	  "IBV_ACCESS_LOCAL_WRITE, which receives, reads and atomics need" },
 	{ IBV_WC_WR_FLUSH_ERR, "dropped, because an earlier request failed; look for the "
 	  "first failure" },
-	{ IBV_WC_REM_INV_REQ_ERR, "the peer refuses the request: longer than its buffer, or "
-	  "the path MTU differs" },
+	{ IBV_WC_REM_INV_REQ_ERR, "the peer refuses the request: its queue pair's access flags "
+	  "(qp_attr.access_flags) forbid it, it is longer than the receive, an atomic's address "
+	  "is no multiple of 8, or the path MTU differs" },
 	{ IBV_WC_REM_ACCESS_ERR, "the peer's rkey does not cover this address and length, or "
 	  "lacks the access flag" },
 	{ IBV_WC_REM_OP_ERR, "the peer could not complete it: its receive buffer is too small, "

@@ -172,7 +172,8 @@ static void errno_say(const struct posting *p, struct beest_text *text)
 			       "by IBV_SEND_SIGNALED now and then", p->attr.cap.max_send_wr);
 	else if (p->err == ENOMEM)
 		beest_text_add(text, "its queue is full (%" PRIu32 " send requests, %" PRIu32
-			       " receives): take completions", p->attr.cap.max_send_wr,
+			       " receives): take completions, and post receives only "
+			       "as messages arrive", p->attr.cap.max_send_wr,
 			       p->attr.cap.max_recv_wr);
 	else if (p->err == EINVAL && !p->wr)
 		beest_text_add(text, "the device refuses it; it sends at most %" PRIu32 " bytes "

@@ -434,9 +434,10 @@ int beest_qp_init_again(struct beest_qp *qp)
 	if (ret >= 0)
 		return 0;
 
+	beest_quota_refill(qp->qp, ret, "the refill function of queue pair '%s' failed",
+			   qp->node.name);
 	beest_transition_reset(qp->qp);	/* so that the next try calls refill again */
-	return beest_fail_errno(ret, "the refill function of queue pair '%s' failed",
-				qp->node.name);
+	return ret;
 }
 
 /* The program took the queue pair to INIT: what it chose there stays, also after a reset. */

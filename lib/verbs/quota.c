@@ -88,3 +88,19 @@ int beest_quota_limit(enum beest_quota kind, struct ibv_context *verbs, int ret)
 			  "processes together (%s)", beest_error_text(), own, all, limit->nouns,
 			  limit->name);
 }
+
+int beest_quota_refill(struct ibv_qp *qp, int ret, const char *format, ...)
+{
+	char what[BEEST_ERROR_SIZE / 2];
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (ret != -ENOMEM || ibv_query_qp(qp, &attr, IBV_QP_CAP, &init))
+		return beest_fail_errno(ret, "%s", what);
+	return beest_fail_errno(ret, "%s (the receive queue takes at most %" PRIu32 " requests, "
+				"qp_init_attr.cap.max_recv_wr)", what, attr.cap.max_recv_wr);
+}

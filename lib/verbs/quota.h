@@ -24,6 +24,12 @@ enum beest_quota {
  */
 int beest_quota_fail(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
 
+/*
+ * For a program's function that posts receives, and failed with @ret.  As beest_fail_errno(), but
+ * the sentence ends with the size of the receive queue if that may be too small.
+ */
+int beest_quota_refill(struct ibv_qp *qp, int ret, const char *format, ...) BEEST_PRINTF(3, 4);
+
 /* One more (1) or less (-1) of this kind if @ret is 0.  Returns @ret. */
 int beest_quota_count(enum beest_quota kind, int change, int ret);
 

@@ -589,6 +589,58 @@ static const char *completion_text(enum ibv_wc_status status)
 	return text;
 }
 
+static int wait_at_barrier(struct side *side)
+{
+	return hartebeest_barrier(side->hb, "all", 0);
+}
+
+/*
+ * True: @call ends in vain, with an error that has @error, and one warning @warned.  A busy server
+ * may not answer within the quarter of a second that each of these questions has.
+ */
+static bool warns(int (*call)(struct side *side), const char *error, const char *warned)
+{
+	const char *found;
+	int ret, tries = 0;
+
+	do {
+		warnings[0] = '\0';
+		ret = IN_VAIN(call(&a));
+		found = strstr(warnings, warned);
+	} while (ret == -ETIMEDOUT && !(found && strstr(hartebeest_error(), error)) &&
+		 tries++ < 20);
+	return ret == -ETIMEDOUT && found && !strstr(found + 1, warned) &&
+	       strstr(hartebeest_error(), error);
+}
+
+/* A peer that has ended before it connected: the log names its process soon, the error at last. */
+static void a_peer_that_is_dead(void **state)
+{
+	char dead[128], error[256], warned[256], host[64];
+	int status = -1;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0)
+		_exit(make(&b, 1, IBV_QPT_RC) || publish(&b));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
+	hartebeest_log_set(a.hb, HARTEBEEST_LOG_WARN, keep_warning, NULL);
+	assert_int_equal(introduce(&a), 0);
+
+	gethostname(host, sizeof(host));
+	snprintf(dead, sizeof(dead), "rank 1 on %s, pid %d, fake1:1, whose process is dead", host,
+		 (int)child);
+	snprintf(error, sizeof(error), "was published, but its process has not connected to this "
+		 "queue pair; it is of %s", dead);
+	snprintf(warned, sizeof(warned), "still waiting for queue pair 'b/qp' (key hb1/%s/qp/b/qp) "
+		 "of %s\n", job, dead);
+	assert_true(warns(confirm, error, warned));
+	snprintf(warned, sizeof(warned), "still waiting at barrier 'all' for %s\n", dead);
+	assert_true(warns(wait_at_barrier, dead, warned));
+}
+
 /* The text of a completion says that the peer is dead, where the library can know it. */
 static void completions_tell_of_a_dead_peer(void **state)
 {
@@ -2852,6 +2904,7 @@ int main(void)
 		TEST(unreliable_connection),
 		TEST(over_infiniband),
 		TEST(what_is_told_of_the_peer),
+		TEST(a_peer_that_is_dead),
 		TEST(completions_tell_of_a_dead_peer),
 		TEST(completions_tell_of_a_peer_that_has_left),
 		TEST(publish_takes_to_init),

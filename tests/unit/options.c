@@ -595,7 +595,8 @@ static void a_refused_value_is_explained(void **state)
 	(void)state;
 	use_json("{ \"qp_attr\": { \"ah_attr.sl\": 16 } }");
 	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -ERANGE);
-	assert_non_null(strstr(beest_error_text(), "'16' is out of range: 0 to 15 (service level)"));
+	assert_non_null(strstr(beest_error_text(), "'16' is out of range: 0 to 15 (service "
+			       "level)"));
 	beest_options_free(&options);
 	use_json("{ \"qp_attr\": { \"ah_attr.sl\": 1.5 } }");
 	assert_int_equal(beest_options_load(&options, NULL, NULL, NULL), -EINVAL);

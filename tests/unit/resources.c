@@ -2174,9 +2174,13 @@ static void a_failed_refill_fails_the_transition(void **state)
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), -ENOBUFS);
 	assert_error_is("the refill function of queue pair 'qp' failed: No buffer space available");
 	assert_int_equal(qp->state, IBV_QPS_RESET);
+	refills.result = -ENOMEM;
+	assert_int_equal(hartebeest_qp_init(hb, "qp"), -ENOMEM);
+	assert_error_is("the refill function of queue pair 'qp' failed (the receive queue takes at "
+			"most 128 requests, qp_init_attr.cap.max_recv_wr): Cannot allocate memory");
 	refills.result = 0;
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
-	assert_int_equal(refills.calls, 2);
+	assert_int_equal(refills.calls, 3);
 }
 
 /* --------------------------------------------------------- other states --- */
