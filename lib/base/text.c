@@ -109,6 +109,18 @@ void beest_text_copy(char *to, size_t size, const char *from)
 		to[size - 1] = '\0';
 }
 
+void beest_text_shorten(char *to, size_t size, const char *from)
+{
+	char *end;
+
+	beest_text_copy(to, size, from);
+	if (strlen(from) < size)
+		return;
+	to[size - sizeof("...")] = '\0';
+	end = strrchr(to, ' ');
+	strcpy(end ? end + 1 : to + strlen(to), "...");
+}
+
 void beest_text_start(struct beest_text *text, char *buffer, size_t size)
 {
 	text->buffer = buffer;

@@ -44,6 +44,9 @@ const char *beest_text_byte(char byte, char text[8]);
 /* Like snprintf(3) with "%s", but fast; cuts a text that does not fit into @size bytes. */
 void beest_text_copy(char *to, size_t size, const char *from);
 
+/* The same, but a text that is cut ends after a whole word, and in "...".  @size: at least 4. */
+void beest_text_shorten(char *to, size_t size, const char *from);
+
 struct beest_text {
 	char *buffer;
 	size_t size;

@@ -147,7 +147,7 @@ struct beest_qp_body beest_handshake_body(const struct beest_qp *qp,
 		body.echo = echo_of(refused);
 	else if (qp->peer_key[0] && qp->local.transport != BEEST_UD)
 		body.echo = echo_of(&qp->remote);
-	beest_text_copy(body.reason, sizeof(body.reason), reason);
+	beest_text_shorten(body.reason, sizeof(body.reason), reason);
 
 	return body;
 }

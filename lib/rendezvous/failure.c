@@ -119,7 +119,7 @@ int beest_failure_put(struct beest_registry *registry, const char *text)
 
 	pthread_mutex_lock(&registry->lock);
 	self->state = BEEST_RANK_FAILED;
-	beest_text_copy(self->reason, sizeof(self->reason), text);
+	beest_text_shorten(self->reason, sizeof(self->reason), text);
 	pthread_mutex_unlock(&registry->lock);
 	ret = beest_registry_present(registry);
 

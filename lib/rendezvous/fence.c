@@ -125,7 +125,7 @@ void beest_fence_refuse(struct beest_fence_look *look, int ret)
 	if (fence->trouble.error)
 		return;
 	fence->trouble.error = (uint16_t)-ret;
-	beest_text_copy(fence->trouble.text, sizeof(fence->trouble.text), beest_error_text());
+	beest_text_shorten(fence->trouble.text, sizeof(fence->trouble.text), beest_error_text());
 	fence->since = beest_clock_now();
 	look->ours = false;
 	look->changed = true;

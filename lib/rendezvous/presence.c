@@ -144,7 +144,8 @@ static int presence_twice(struct beest_registry *registry, const struct beest_ra
 	beest_look_send(registry, presence->key);
 
 	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as "
-			  "pid %" PRIu32 " on host %s (key %s); end one of them, or give "
+			  "pid %" PRIu32 " on host %s (key %s); end one of them, give "
+			  "each a rank of its own (HARTEBEEST_NID) if both belong to this run, or "
 			  "each run a HARTEBEEST_JOB of its own", presence->rank, (int)getpid(),
 			  presence->self.host, other->pid, other->host, presence->key);
 }

@@ -60,7 +60,8 @@ int beest_secret_read(struct beest_secret *secret, const char *path)
 
 	if (fd < 0 && errno == ENOENT)
 		return beest_fail(ENOENT, "%s: No such file or directory; all nodes of a job must "
-				  "share the folder of its secret", BEEST_QUOTE(path));
+				  "share the folder of its secret: give hartebeest serve one by "
+				  "--secret-dir, or --no-secret", BEEST_QUOTE(path));
 	if (fd < 0)
 		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(path));
 	ret = file_check(fd, path);

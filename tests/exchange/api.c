@@ -1425,6 +1425,8 @@ static void set_clock_while_rank_lives(time_t seconds)
 	assert_int_equal(open_context(&b.hb, 1), 0);
 	assert_int_equal(IN_VAIN(hartebeest_msg_wait(b.hb, "b", text, 8, NULL, 0)), -EADDRINUSE);
 	assert_error_has("rank 1 runs twice: as pid ");
+	assert_error_has("; end one of them, give each a rank of its own (HARTEBEEST_NID) if both "
+			 "belong to this run, or each run a HARTEBEEST_JOB of its own");
 	leave(&b);
 
 	close(hold);
@@ -2893,7 +2895,8 @@ static void a_secret_that_cannot_be_used(void **state)
 	assert_int_equal(make(&a, 0, IBV_QPT_RC), 0);
 	assert_int_equal(publish(&a), -ENOENT);
 	assert_error_has("argument exchange.secret_file: '/no/such/file': No such file or "
-			 "directory; all nodes of a job must share the folder of its secret");
+			 "directory; all nodes of a job must share the folder of its secret: give "
+			 "hartebeest serve one by --secret-dir, or --no-secret");
 }
 
 int main(void)

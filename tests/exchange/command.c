@@ -1059,8 +1059,8 @@ static void doctor_without_the_secret(void **state)
 	assert_int_equal(RUN("doctor"), 1);
 	SAYS("  FAIL  server        ");
 	SAYS("'/nonexistent': No such file or directory; all nodes of a job must share the folder "
-	     "of its secret\n        -> a file of this user alone, in a folder that all nodes "
-	     "share");
+	     "of its secret: give hartebeest serve one by --secret-dir, or --no-secret\n"
+	     "        -> a file of this user alone, in a folder that all nodes share");
 	assert_null(strstr(talk.out, " works, "));
 }
 #endif

@@ -2237,8 +2237,7 @@ static void two_runs_under_one_id(void **state)
 		}
 		registry_run();
 		for (i = 0; i < 6; i++)
-			rank_has(&ranks[i], -EADDRINUSE, "give each run a HARTEBEEST_JOB of its "
-				 "own");
+			rank_has(&ranks[i], -EADDRINUSE, "or each run a HARTEBEEST_JOB of its own");
 		clear();
 	}
 }

@@ -194,6 +194,27 @@ static void test_quote_cuts(void **state)
 	assert_string_equal(quoted + strlen(quoted) - 5, "x...'");
 }
 
+/* Nobody reads half an address for a whole one. */
+static void test_shorten_cuts_between_words(void **state)
+{
+	static const struct {
+		size_t size;
+		const char *text;
+	} rows[] = {
+		{ 24, "ddress 10.0.0.1 is gone" }, { 23, "ddress 10.0.0.1 is ..." },
+		{ 22, "ddress 10.0.0.1 ..." }, { 12, "ddress ..." }, { 11, "ddress ..." },
+		{ 8, "ddre..." }, { 4, "..." },
+	};
+	char text[24];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		beest_text_shorten(text, rows[i].size, rows[0].text);
+		assert_string_equal(text, rows[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_quote_cuts),
 		cmocka_unit_test(test_harmful_bytes),
 		cmocka_unit_test(test_clean_cuts_between_characters),
+		cmocka_unit_test(test_shorten_cuts_between_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
