@@ -18,7 +18,7 @@ program fortran
   character(kind=c_char, len=3), target :: pd_name = 'pd' // c_null_char, &
        cq_name = 'cq' // c_null_char
   type(c_ptr), target :: offer(1)
-  type(c_ptr) :: hb, pd, cq, mr, qp
+  type(c_ptr) :: hb, cq, mr, qp
   type(ibv_mr), pointer :: region
   real(c_double), pointer :: numbers(:)
   type(hartebeest_remote_mr), target :: there(1)
@@ -32,7 +32,7 @@ program fortran
   me = merge('a', 'b', hartebeest_rank(hb) == 0) // c_null_char
   peer = merge('b', 'a', hartebeest_rank(hb) == 0) // c_null_char
 
-  call check(hartebeest_pd_create(hb, pd_name, pd))
+  call check(hartebeest_pd_create(hb, pd_name))
   call hartebeest_cq_attr_init(cq_attr)
   cq_attr%flags = hartebeest_cq_channel
   call check(hartebeest_cq_create(hb, cq_name, cq_attr, cq))
@@ -77,7 +77,7 @@ contains
 
     if (hartebeest_post_write(qp, region%addr, int(length, c_int32_t), region%lkey, address, &
          there(1)%rkey, 1_c_int64_t, ibv_send_signaled) < 0) stop 'posting failed'
-    call check(hartebeest_cq_wait(hb, cq, 1, wc, hartebeest_default))
+    call check(hartebeest_cq_wait(hb, cq, 1_c_int, wc, hartebeest_default))
     if (wc(1)%status == ibv_wc_success) return
     call check(hartebeest_completion_text(hb, wc(1), text, size(text, kind=c_size_t)))
     print '(a)', hartebeest_fortran_string(text)

@@ -1,11 +1,12 @@
 ! SPDX-License-Identifier: MIT
 !
-! hartebeest.f90 - libhartebeest for Fortran 2003, with c_sizeof() of 2008
+! hartebeest.f90 - libhartebeest for Fortran 2018, or 2008 with TS 29113 (gfortran -std=f2008ts)
 !
 ! Compile it along with the program: compilers cannot read each other's module files.
 ! Names and rules are those of hartebeest(3), hartebeest_mesh(3) and hartebeest_post(3), and
-! arguments have their names in C.  Where C takes NULL, pass c_null_ptr.  A pointer to a struct
-! ibv_* is a type(c_ptr); for those that Fortran reads, types ibv_* below describe the struct,
+! arguments have their names in C.  Where C takes NULL, leave out an optional argument, and pass
+! c_null_ptr for a type(c_ptr), value.  Attributes go by reference.  A pointer to a struct ibv_*
+! is a type(c_ptr); for those that Fortran reads, types ibv_* below describe the struct,
 ! for c_f_pointer().  C's unsigned integers are signed integers of the same size here: for a
 ! single byte, iand(int(value), 255) is the unsigned value.
 !
@@ -357,7 +358,7 @@ module hartebeest
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
-       type(c_ptr), intent(out) :: pd
+       type(c_ptr), intent(out), optional :: pd
        integer(c_int) :: hartebeest_pd_create
      end function hartebeest_pd_create
 
@@ -380,8 +381,8 @@ module hartebeest
        import
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
-       type(hartebeest_cq_attr), intent(in) :: attr
-       type(c_ptr), intent(out) :: cq
+       type(hartebeest_cq_attr), intent(in), optional :: attr
+       type(c_ptr), intent(out), optional :: cq
        integer(c_int) :: hartebeest_cq_create
      end function hartebeest_cq_create
 
@@ -421,7 +422,7 @@ module hartebeest
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        type(hartebeest_srq_attr), intent(in) :: attr
-       type(c_ptr), intent(out) :: srq
+       type(c_ptr), intent(out), optional :: srq
        integer(c_int) :: hartebeest_srq_create
      end function hartebeest_srq_create
 
@@ -445,7 +446,7 @@ module hartebeest
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        type(hartebeest_mr_attr), intent(in) :: attr
-       type(c_ptr), intent(out) :: mr
+       type(c_ptr), intent(out), optional :: mr
        integer(c_int) :: hartebeest_mr_create
      end function hartebeest_mr_create
 
@@ -454,7 +455,7 @@ module hartebeest
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        type(hartebeest_mr_attr), intent(in) :: attr
-       type(c_ptr), intent(out) :: mr
+       type(c_ptr), intent(out), optional :: mr
        integer(c_int) :: hartebeest_mr_register
      end function hartebeest_mr_register
 
@@ -463,7 +464,7 @@ module hartebeest
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        type(hartebeest_mr_attr), intent(in) :: attr
-       type(c_ptr), intent(out) :: mr
+       type(c_ptr), intent(out), optional :: mr
        integer(c_int) :: hartebeest_mr_register_dmabuf
      end function hartebeest_mr_register_dmabuf
 
@@ -504,7 +505,7 @@ module hartebeest
        type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
        type(hartebeest_qp_attr), intent(inout) :: attr
-       type(c_ptr), intent(out) :: qp
+       type(c_ptr), intent(out), optional :: qp
        integer(c_int) :: hartebeest_qp_create
      end function hartebeest_qp_create
 
@@ -513,7 +514,7 @@ module hartebeest
        import
        type(c_ptr), value :: hb, attr
        character(kind=c_char), intent(in) :: name(*), pd(*)
-       type(c_ptr), intent(out) :: qp
+       type(c_ptr), intent(out), optional :: qp
        integer(c_int) :: hartebeest_qp_create_verbs
      end function hartebeest_qp_create_verbs
 
@@ -747,7 +748,7 @@ module hartebeest
        type(c_ptr), value :: hb, buffer
        character(kind=c_char), intent(in) :: peer_key(*)
        integer(c_size_t), value :: size
-       integer(c_size_t), intent(out) :: length
+       integer(c_size_t), intent(out), optional :: length
        integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_msg_wait
      end function hartebeest_msg_wait
@@ -849,11 +850,11 @@ module hartebeest
 
      ! ----------------------------------------------- hartebeest-mesh.h
 
-     ! attr: c_null_ptr, or c_loc() of a type(hartebeest_mesh_attr)
      function hartebeest_mesh_connect(hb, name, attr, mesh, deadline) bind(c)
        import
-       type(c_ptr), value :: hb, attr
+       type(c_ptr), value :: hb
        character(kind=c_char), intent(in) :: name(*)
+       type(hartebeest_mesh_attr), intent(in), optional :: attr
        type(c_ptr), intent(out) :: mesh
        integer(c_int64_t), value :: deadline
        integer(c_int) :: hartebeest_mesh_connect
