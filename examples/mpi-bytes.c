@@ -96,6 +96,7 @@ int main(int argc, char **argv)
 	mr_attr.length = 4096;
 	mr_attr.access = ACCESS;
 	check(hartebeest_mr_create(hb, "mr", &mr_attr, &mr));
+	/* A peer may write as soon as it is connected. */
 	((int *)mr->addr)[0] = -1;
 	((int *)mr->addr)[1] = rank;
 
