@@ -22,7 +22,7 @@
 
 #define LOCAL_MAX 64
 
-static int64_t local_ranks, ping_count = 100, ping_size = 8;
+static int64_t local_ranks, ping_count = 100, ping_size = 8, rate_size;
 static bool wants_rates;
 static const char *svg_path, *old_path;
 
@@ -32,7 +32,8 @@ static int survey_and_show(struct survey *survey, struct verdict *verdict)
 {
 	int ret;
 
-	if (survey->is_first && svg_path && verdict_open_svg(verdict) != STATUS_GOOD) {
+	if (survey->is_first &&
+	    picture_open(&verdict->picture, survey->out) != STATUS_GOOD) {
 		hartebeest_fail(survey->hb, "its picture cannot be written");
 		return STATUS_FAILED;
 	}
@@ -66,9 +67,10 @@ static int with_context(struct survey *survey, struct verdict *verdict)
 static int run_rank(struct out *out)
 {
 	struct survey survey = { .out = out, .count = ping_count, .size = ping_size,
-				 .wants_rates = wants_rates };
+				 .rate_size = rate_size || !wants_rates ? rate_size :
+					      SURVEY_RATE_SIZE };
 	struct verdict verdict = { .out = out, .survey = &survey, .matrix = &survey.matrix,
-				   .svg_path = svg_path, .old_path = old_path };
+				   .picture.path = svg_path, .old_path = old_path };
 	int status = old_path ? verdict_read_old(&verdict) : STATUS_GOOD;
 
 	if (status == STATUS_GOOD)
@@ -155,6 +157,8 @@ static const struct args_option options[] = {
 	{ "size", 's', ARGS_INT, &ping_size, .value = "BYTES", .min = 0, .max = PLAN_LAST_MAX,
 	  .help = "size of a ping, default 8" },
 	{ "bw", 'b', ARGS_FLAG, &wants_rates, .help = "measure bandwidth, too" },
+	{ "bw-size", 0, ARGS_INT, &rate_size, .value = "BYTES", .min = 1, .max = PLAN_LAST_MAX,
+	  .help = "the same by messages of this size, default 65536" },
 	{ "svg", 0, ARGS_TEXT, &svg_path, .value = "FILE", .help = "write the picture to FILE" },
 	{ "diff", 0, ARGS_TEXT, &old_path, .value = "FILE",
 	  .help = "show what changed since FILE, written by --json" },

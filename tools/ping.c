@@ -17,8 +17,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
 #include "tools/command.h"
+#include "tools/curve.h"
 #include "tools/link.h"
 #include "tools/meet.h"
+#include "tools/picture.h"
 #include "tools/session.h"
 #include "tools/steps.h"
 
@@ -41,6 +43,7 @@ static struct plan wanted = {
 	.interval = PLAN_OPEN,
 };
 static bool wants_bandwidth, wants_to_listen;
+static const char *svg_path;
 
 struct ping {
 	struct out *out;
@@ -51,6 +54,8 @@ struct ping {
 	struct steps steps;
 	struct json_object *object;	/* of the current meeting */
 	char summary[600];		/* of its result, for the other end */
+	struct picture picture;
+	struct curve curve;		/* of the last peer that was measured here */
 };
 
 /* ------------------------------------------------------------- results --- */
@@ -83,7 +88,11 @@ static void show_header(struct ping *ping, const struct plan *plan)
 	beest_text_add(&line, "%10s %8s %8s", "bytes", "pings", "min");
 	for (i = 0; i < BEEST_COUNT(shares); i++)
 		beest_text_add(&line, " %8s", shares[i].title);
-	beest_text_add(&line, " %8s%s", "max", plan->bandwidth ? "     MB/s" : "");
+	beest_text_add(&line, " %8s", "max");
+	if (plan->bandwidth)
+		beest_text_add(&line, " %8s %8s", "MB/s", "k/s");
+	if (plan->bandwidth && !plan_is_echo(plan))
+		beest_text_add(&line, " %8s", "both");
 	out_text(ping->out, "%s", text);
 }
 
@@ -99,8 +108,11 @@ static void show_row(struct ping *ping, uint32_t size, const struct pinger_resul
 	for (i = 0; i < BEEST_COUNT(shares); i++)
 		add_time(&line, histogram_percentile(&result->times, shares[i].share));
 	add_time(&line, result->times.max);
-	if (result->rate)
-		beest_text_add(&line, " %8.1f", (double)result->rate / 1e6);
+	if (result->messages)
+		beest_text_add(&line, " %8.1f %8.1f", (double)result->rate / 1e6,
+			       (double)result->messages / 1e3);
+	if (result->both)
+		beest_text_add(&line, " %8.1f", (double)result->both / 1e6);
 	out_text(ping->out, "%s", text);
 }
 
@@ -118,10 +130,12 @@ static void row_object(struct ping *ping, uint32_t size, const struct pinger_res
 		out_json_int(item, shares[i].key,
 			     histogram_percentile(&result->times, shares[i].share));
 	out_json_int(item, "max_ns", result->times.max);
-	if (result->rate) {
+	if (result->messages) {
 		out_json_int(item, "bytes_per_s", result->rate);
 		out_json_int(item, "messages_per_s", result->messages);
 	}
+	if (result->both)
+		out_json_int(item, "both_bytes_per_s", result->both);
 }
 
 /* The counts of all sizes together. */
@@ -183,6 +197,9 @@ static int measure_size(struct ping *ping, struct link *link, uint32_t size, str
 	if (result.times.count)
 		show_row(ping, size, &result);
 	row_object(ping, size, &result);
+	if (result.rate && ping->curve.count < CURVE_MAX)
+		ping->curve.points[ping->curve.count++] =
+			(struct curve_point){ size, result.rate, result.both };
 	sum->sent += result.sent;
 	sum->lost += result.lost;
 	sum->wrong += result.wrong;
@@ -241,6 +258,8 @@ static int measure(struct ping *ping, struct link *link, int64_t deadline)
 	out_title(ping->out, LABEL, title);
 	show_header(ping, link->pinger.plan);
 	steps_begin(&ping->steps, "pings");
+	snprintf(ping->curve.title, sizeof(ping->curve.title), "%s", name);
+	ping->curve.count = 0;
 	ret = measure_sizes(ping, link, &sum);
 	status = show_sum(ping, &sum);
 	return ret < 0 && ret != -ECANCELED ? data_failed(ping, ret, link->pinger.why, data_cure)
@@ -507,7 +526,7 @@ static bool make_plan(struct ping *ping, char *why, size_t size)
 	*plan = wanted;
 	plan->type = plan_word(plan_types, type_word);
 	plan->op = plan_word(plan_ops, op_word);
-	plan->bandwidth = wants_bandwidth ? 1 : PLAN_OPEN;
+	plan->bandwidth = wants_bandwidth || svg_path ? 2 : PLAN_OPEN;
 	check = *plan;
 	return plan_finish(&check, why, size);
 }
@@ -584,9 +603,19 @@ static int ping_all(struct ping *ping)
 	return status;
 }
 
+/* The end that measured has the picture. */
+static int draw(struct ping *ping, int status)
+{
+	int ret = STATUS_GOOD;
+
+	if (ping->curve.count)
+		ret = picture_draw(&ping->picture, ping->out, curve_svg, &ping->curve);
+	return status == STATUS_GOOD ? ret : status;
+}
+
 static int ping(struct out *out, int count, char **operands)
 {
-	struct ping ping = { .out = out };
+	struct ping ping = { .out = out, .picture.path = svg_path };
 	char why[PLAN_TEXT];
 	int status;
 
@@ -598,7 +627,11 @@ static int ping(struct out *out, int count, char **operands)
 	if (status != STATUS_GOOD)
 		return status;
 	choose_way(&ping, count, operands);
-	status = ping_all(&ping);
+	if (!ping.steps.quiet)		/* under a launcher, only the first rank measures */
+		status = picture_open(&ping.picture, out);
+	if (status == STATUS_GOOD)
+		status = draw(&ping, ping_all(&ping));
+	picture_free(&ping.picture);
 	session_close(ping.hb);
 	return status;
 }
@@ -620,6 +653,8 @@ static const struct args_option options[] = {
 	  .max = PLAN_TIME_MAX,
 	  .help = "from the beginning of a ping to that of the next, default 0" },
 	{ "bw", 'b', ARGS_FLAG, &wants_bandwidth, .help = "measure bandwidth, too" },
+	{ "svg", 0, ARGS_TEXT, &svg_path, .value = "FILE",
+	  .help = "write a picture of the bandwidth over the size to FILE" },
 	{ "listen", 'l', ARGS_FLAG, &wants_to_listen,
 	  .help = "answer pings to NAME, default this host's name" },
 	{ .name = NULL },

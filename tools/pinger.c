@@ -411,9 +411,13 @@ static int measure_times(struct pinger *pinger, uint32_t size, struct pinger_res
 	return ret;
 }
 
-/* Posts one more message, without waiting for its completion or echo. */
-static int send_ahead(struct pinger *pinger, uint32_t size)
+/*
+ * Posts one more message, without waiting for its completion or echo.  @both: writes and reads in
+ * turn, which fill both directions of a link from one end.
+ */
+static int send_ahead(struct pinger *pinger, uint32_t size, bool both)
 {
+	bool reads = both ? pinger->number & 1 : pinger->plan->op == PLAN_READ;
 	int ret = wait_sent(pinger, pinger_window(pinger->plan) - 1);
 
 	pinger->number++;
@@ -422,10 +426,8 @@ static int send_ahead(struct pinger *pinger, uint32_t size)
 	if (plan_is_echo(pinger->plan))
 		return post_message(pinger, message_opcode(pinger), own_data(pinger), size,
 				    (pinger->number & NUMBER) | BRIEF);
-	return post_rdma(pinger, pinger->plan->op == PLAN_READ ? IBV_WR_RDMA_READ
-							       : IBV_WR_RDMA_WRITE,
-			 pinger->plan->op == PLAN_READ ? back_data(pinger) : own_data(pinger),
-			 size);
+	return post_rdma(pinger, reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+			 reads ? back_data(pinger) : own_data(pinger), size);
 }
 
 /* Waits for an arrival.  Returns 1, or 0 for a late echo of an earlier ping. */
@@ -450,7 +452,7 @@ static int take_ahead(struct pinger *pinger)
  * Keeps the window full of outstanding messages.  A lost message stops the measurement,
  * which over UC and UD is not a failure: the rate is that up to the last arrival.
  */
-static int measure_rate(struct pinger *pinger, uint32_t size, struct pinger_result *result)
+static int measure_rate(struct pinger *pinger, uint32_t size, bool both, int64_t *messages)
 {
 	const struct plan *plan = pinger->plan;
 	int64_t start = hartebeest_clock(), last = start + 1, sent = 0, arrived = 0;
@@ -459,7 +461,7 @@ static int measure_rate(struct pinger *pinger, uint32_t size, struct pinger_resu
 
 	while (ret >= 0 && (arrived < sent || hartebeest_clock() < end)) {
 		while (ret >= 0 && sent - arrived < window && hartebeest_clock() < end) {
-			ret = send_ahead(pinger, size);
+			ret = send_ahead(pinger, size, both);
 			sent += ret == 0;
 		}
 		if (ret >= 0 && arrived < sent)
@@ -469,8 +471,7 @@ static int measure_rate(struct pinger *pinger, uint32_t size, struct pinger_resu
 			last = hartebeest_clock();
 		}
 	}
-	result->messages = (int64_t)((double)arrived * BEEST_SECOND / (double)(last - start));
-	result->rate = result->messages * size;
+	*messages = (int64_t)((double)arrived * BEEST_SECOND / (double)(last - start));
 	if (ret == -ETIMEDOUT && plan->type != IBV_QPT_RC)
 		ret = 0;
 	return ret < 0 ? ret : wait_sent(pinger, 0);
@@ -513,11 +514,17 @@ int64_t pinger_first(struct pinger *pinger, int64_t until)
 int pinger_measure(struct pinger *pinger, uint32_t size, struct pinger_result *result,
 		   void (*seen)(void *data, const struct pinger_result *result), void *data)
 {
+	int64_t messages = 0;
 	int ret;
 
 	memset(result, 0, sizeof(*result));
 	ret = measure_times(pinger, size, result, seen, data);
-	if (ret == 0 && pinger->plan->bandwidth && pinger->plan->op < PLAN_FETCH_ADD)
-		ret = measure_rate(pinger, size, result);
+	if (ret < 0 || !pinger->plan->bandwidth || pinger->plan->op >= PLAN_FETCH_ADD)
+		return ret;
+	ret = measure_rate(pinger, size, false, &result->messages);
+	result->rate = result->messages * size;
+	if (ret == 0 && pinger->plan->bandwidth > 1 && !plan_is_echo(pinger->plan))
+		ret = measure_rate(pinger, size, true, &messages);
+	result->both = messages * size;
 	return ret;
 }

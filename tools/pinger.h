@@ -43,6 +43,8 @@ struct pinger_result {
 	int64_t sent, lost, wrong;
 	int64_t rate;			/* bytes per second, one way; 0: not measured */
 	int64_t messages;		/* per second */
+	int64_t both;			/* bytes per second of writes and reads at once, both ways
+					   together; 0: not measured */
 };
 
 /* Messages that may be outstanding, which is also the number of receives. */

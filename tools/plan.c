@@ -35,7 +35,7 @@ static const struct field {
 	FIELD("--count", count, 1, PLAN_COUNT_MAX),
 	FIELD("--duration", duration, 1, PLAN_TIME_MAX),
 	FIELD("--interval", interval, 0, PLAN_TIME_MAX),
-	FIELD("--bw", bandwidth, 1, 1),
+	FIELD("--bw", bandwidth, 1, 2),
 };
 
 static int64_t *field_of(struct plan *plan, const struct field *field)

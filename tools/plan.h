@@ -38,7 +38,7 @@ struct plan {
 	int64_t count;			/* pings of each size */
 	int64_t duration;		/* ns for each size; 0: no limit */
 	int64_t interval;		/* ns between the beginnings of two pings */
-	int64_t bandwidth;		/* 1: measured, too */
+	int64_t bandwidth;		/* 1: measured, too; 2: and both ways at once */
 };
 
 /* The limits of the options, and of the fields of a message. */

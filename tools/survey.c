@@ -15,8 +15,7 @@
 #define NAME "mesh"
 #define THREADS 4		/* to connect, as the kernel sleeps in each transition on RoCE */
 
-/* Message size and duration to measure the bandwidth of a pair. */
-#define RATE_SIZE 65536
+/* How long the bandwidth of a pair is measured. */
 #define RATE_TIME (50 * BEEST_MS)
 
 /* How long to wait for the reports of the others once the bring-up failed. */
@@ -164,17 +163,17 @@ static int bring_up(struct survey *survey)
 
 /* -------------------------------------------------------------- measuring --- */
 
-static int measure_rate(struct pinger *pinger, const struct plan *plan, int64_t *rate)
+static int measure_rate(struct pinger *pinger, const struct survey *survey, int64_t *rate)
 {
 	static struct pinger_result result;
-	struct plan rates = *plan;
+	struct plan rates = survey->plan;
 	int ret;
 
 	rates.count = 0;
 	rates.duration = RATE_TIME;
 	rates.bandwidth = 1;
 	pinger->plan = &rates;
-	ret = pinger_measure(pinger, RATE_SIZE, &result, NULL, NULL);
+	ret = pinger_measure(pinger, (uint32_t)survey->rate_size, &result, NULL, NULL);
 	*rate = result.rate;
 	return ret;
 }
@@ -197,8 +196,8 @@ static int64_t measure_pair(struct survey *survey, int to)
 	hartebeest_mesh_region(survey->mesh, rank, 0, &pinger.there);
 	ret = pinger_measure(&pinger, (uint32_t)survey->size, &result, NULL, NULL);
 	survey->matrix.times[cell] = histogram_percentile(&result.times, 5000);
-	if (ret == 0 && survey->wants_rates)
-		ret = measure_rate(&pinger, &survey->plan, &survey->matrix.rates[cell]);
+	if (ret == 0 && survey->rate_size)
+		ret = measure_rate(&pinger, survey, &survey->matrix.rates[cell]);
 	if (ret < 0 && ret != -ECANCELED)
 		matrix_fail(&survey->matrix, survey->own, to, pinger.why);
 	return ret < 0 ? 0 : result.wrong;
@@ -267,7 +266,7 @@ static void make_plan(struct survey *survey)
 
 	plan_start(&survey->plan);
 	survey->plan.first = size;
-	survey->plan.last = survey->wants_rates ? BEEST_MAX(RATE_SIZE, size) : size;
+	survey->plan.last = BEEST_MAX(survey->rate_size, size);
 	survey->plan.count = survey->count;
 	survey->plan.duration = 0;
 	plan_finish(&survey->plan, why, sizeof(why));

@@ -17,12 +17,14 @@
 #include "tools/out.h"
 #include "tools/plan.h"
 
+#define SURVEY_RATE_SIZE 65536
+
 struct survey {
 	/* in */
 	struct out *out;		/* for progress */
 	struct hartebeest_context *hb;
 	int64_t count, size;		/* pings of each pair, bytes of one */
-	bool wants_rates;
+	int64_t rate_size;		/* of a message, to measure bandwidth; 0: is not */
 	/* out */
 	struct matrix matrix;		/* all rows at the first rank, else only this rank's */
 	struct hartebeest_mesh_stats stats;

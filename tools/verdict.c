@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
@@ -32,32 +31,15 @@ static void show_heat(const struct verdict *verdict, const struct heat *heat)
 		heat_map(heat, verdict->out->to, verdict->out->color, columns ? columns : 512);
 }
 
-static int svg_failed(const struct verdict *verdict)
-{
-	out_error(verdict->out, "%s: %s", verdict->svg_path, strerror(errno));
-	return STATUS_FAILED;
-}
+struct drawing {
+	const struct heat *times, *rates;
+};
 
-int verdict_open_svg(struct verdict *verdict)
+static void draw(const void *data, FILE *to)
 {
-	verdict->svg = fopen(verdict->svg_path, "wxe");
-	verdict->svg_is_new = verdict->svg;
-	if (!verdict->svg && errno == EEXIST)
-		verdict->svg = fopen(verdict->svg_path, "ae");
-	return verdict->svg ? STATUS_GOOD : svg_failed(verdict);
-}
+	const struct drawing *drawing = data;
 
-/* EINVAL: a device or a pipe, which cannot be truncated. */
-static int write_svg(struct verdict *verdict, const struct heat *times, const struct heat *rates)
-{
-	FILE *file = verdict->svg;
-	bool good = ftruncate(fileno(file), 0) == 0 || errno == EINVAL;
-
-	if (good)
-		heat_svg(times, verdict->survey->wants_rates ? rates : NULL, file);
-	good &= !ferror(file);
-	verdict->svg = NULL;
-	return fclose(file) == 0 && good ? STATUS_GOOD : svg_failed(verdict);
+	heat_svg(drawing->times, drawing->rates, to);
 }
 
 static void show_late(const struct verdict *verdict)
@@ -300,6 +282,7 @@ static int show_judgement(struct verdict *verdict)
 int verdict_show(struct verdict *verdict)
 {
 	char title[120];
+	struct drawing drawing;
 	struct heat times, rates;
 	bool failed;
 
@@ -311,15 +294,15 @@ int verdict_show(struct verdict *verdict)
 	heat_start(&times, verdict->matrix, false);
 	heat_start(&rates, verdict->matrix, true);
 	show_heat(verdict, &times);
-	if (verdict->survey->wants_rates) {
+	if (verdict->survey->rate_size) {
 		out_title(verdict->out, LABEL, "bandwidth in MB/s, from row to column");
 		show_heat(verdict, &rates);
 	}
 	add_rows(verdict);
 	failed = show_errors(verdict) > 0;
 	failed |= show_judgement(verdict) != STATUS_GOOD;
-	if (verdict->svg)
-		failed |= write_svg(verdict, &times, &rates) != STATUS_GOOD;
+	drawing = (struct drawing){ &times, verdict->survey->rate_size ? &rates : NULL };
+	failed |= picture_draw(&verdict->picture, verdict->out, draw, &drawing) != STATUS_GOOD;
 	if (verdict->old_path)
 		failed |= show_changes(verdict) != STATUS_GOOD;
 	out_verdict(verdict->out, failed || verdict->out->counts[OUT_FAILURE] ? OUT_FAILURE :
@@ -362,10 +345,6 @@ int verdict_read_old(struct verdict *verdict)
 
 void verdict_free(struct verdict *verdict)
 {
-	if (verdict->svg) {
-		fclose(verdict->svg);
-		if (verdict->svg_is_new)
-			unlink(verdict->svg_path);
-	}
+	picture_free(&verdict->picture);
 	matrix_free(&verdict->old);
 }

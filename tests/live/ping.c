@@ -15,6 +15,7 @@
 
 #include "tests/support/memcached.h"
 #include "tests/support/ranks.h"
+#include "tests/support/scratch.h"
 #include "tests/support/talk.h"
 
 static const char *tool;
@@ -124,6 +125,34 @@ static void as_an_object(void **state)
 	assert_true(json_object_object_get_ex(row, "wrong", &value));
 	assert_int_equal(json_object_get_int64(value), 0);
 	json_object_put(all);
+}
+
+/* Whichever end measures has the columns, and writes the picture. */
+static void bandwidth_over_size(void **state)
+{
+	char path[SCRATCH_SIZE + 16], text[8192];
+	const struct talk *measures;
+	size_t length;
+	FILE *svg;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/ping.svg", scratch());
+	BEGIN(&here, port_0, "-s", "4096", "-a", "65536", "-w", "100ms", "--svg", path);
+	BEGIN(&there, port_1, "--svg", path);
+	ends(&here, 0);
+	ends(&there, 0);
+	measures = strstr(here.out, "measured here") ? &here : &there;
+	talk_says(measures, "     MB/s      k/s     both\n      4096 ");
+	talk_says(measures, "\n     65536 ");
+	svg = fopen(path, "r");
+	assert_non_null(svg);
+	length = fread(text, 1, sizeof(text) - 1, svg);
+	text[length] = '\0';
+	fclose(svg);
+	assert_memory_equal(text, "<svg ", 5);
+	assert_non_null(strstr(text, ">RC write</text>"));
+	assert_non_null(strstr(text, "<title>both ways together</title></path>"));
+	assert_non_null(strstr(text, ">64Ki</text>"));
 }
 
 static void differing_ends(void **state)
@@ -236,6 +265,7 @@ int main(void)
 		TEST(each_operation),
 		TEST(by_ranks),
 		TEST(as_an_object),
+		TEST(bandwidth_over_size),
 		TEST(differing_ends),
 		TEST(nobody_comes),
 		TEST(one_listens),

@@ -10,6 +10,7 @@
 
 #include "tests/support/fake-command.h"
 #include "tests/support/fake-verbs.h"
+#include "tools/curve.h"
 #include "tools/histogram.h"
 #include "tools/plan.h"
 #include "tools/steps.h"
@@ -154,7 +155,7 @@ static void a_plan_as_message(void **state)
 		"", "told 0", "offer 1", "offer 1 2 0", "offer 2 2 0 8 8 1 1 0 1",
 		"offer 1 5 0 8 8 1 1 0 1", "offer 1 1 0 8 8 1 1 0 1", "offer 1 2 5 8 8 1 1 0 1",
 		"offer 1 2 0 -2 8 1 1 0 1", "offer 1 2 0 8 1073741825 1 1 0 1",
-		"offer 1 2 0 8 99999999999999999999 1 1 0 1", "offer 1 2 0 8 8 1 1 0 2",
+		"offer 1 2 0 8 99999999999999999999 1 1 0 1", "offer 1 2 0 8 8 1 1 0 3",
 		"offer 1 2 0 8 0 1 1 0 1", "offer 1 2 0 8 8 0 1 0 1", "offer 1 2 0 8 8 1 0 0 1",
 		"offer 1 2 0 8 8 1 86400000000001 0 1", "offer 1 2 0 8 8 1 1 86400000000001 1",
 		"offer 1 2 0 8 8 1 1 9223372036854775807 1",
@@ -268,6 +269,50 @@ static void names_that_cannot_be(void **state)
 	assert_non_null(strstr(talk.out, "'ping.two words'"));
 }
 
+/* --------------------------------------------------------------- picture --- */
+
+static const char *curve_text(const struct curve *curve)
+{
+	static char *text;
+	size_t size;
+	FILE *to;
+
+	free(text);
+	to = open_memstream(&text, &size);
+	assert_non_null(to);
+	curve_svg(curve, to);
+	fclose(to);
+	return text;
+}
+
+/* Steps of size are equal, rates from 0 on; what was not measured leaves no line. */
+static void bandwidth_as_a_picture(void **state)
+{
+	struct curve curve = {
+		.title = "RC write", .count = 3,
+		.points = { { 512, 1000000, 0 }, { 1024, 2000000, 0 }, { 2048, 4000000, 0 } },
+	};
+	const char *text = curve_text(&curve);
+
+	(void)state;
+	assert_memory_equal(text, "<svg ", 5);
+	assert_string_equal(text + strlen(text) - 7, "</svg>\n");
+	assert_non_null(strstr(text, "\"M90 290.0L410 210.0L730 50.0\" style=\"stroke:#39568c\">"
+			       "<title>one way</title>"));
+	assert_null(strstr(text, "<title>both ways together</title>"));
+	assert_non_null(strstr(text, ">4 MB/s</text>"));
+	assert_non_null(strstr(text, ">512</text>"));
+	assert_non_null(strstr(text, ">1Ki</text>"));
+
+	curve.points[1].both = 8000000000;
+	curve.count = 2;
+	text = curve_text(&curve);
+	assert_non_null(strstr(text, "<title>both ways together</title>"));
+	assert_non_null(strstr(text, ">8 GB/s</text>"));
+	curve.count = 1;
+	assert_non_null(strstr(curve_text(&curve), "\"M90 50.0\""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,6 +325,7 @@ int main(void)
 		cmocka_unit_test(two_plans),
 		cmocka_unit_test(a_plan_as_message),
 		cmocka_unit_test(times_in_words),
+		cmocka_unit_test(bandwidth_as_a_picture),
 		cmocka_unit_test_setup(wrong_arguments, setup_command),
 		cmocka_unit_test_setup(stops_where_it_fails, setup_command),
 		cmocka_unit_test_setup(names_that_cannot_be, setup_command),
