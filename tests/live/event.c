@@ -84,9 +84,9 @@ static void a_port_that_goes_down(void **state)
 	assert_int_equal(system("ip link set v0 down"), 0);
 	waiting.fd = hartebeest_event_fd(hb);
 	assert_int_equal(poll(&waiting, 1, -1), 1);
-	assert_int_equal(hartebeest_qp_fetch(hb, "never", NULL, 0), -ETIMEDOUT);
-	assert_int_equal(hartebeest_msg_push(hb, "there", "", 0, 0), 0);
-	assert_int_equal(hartebeest_msg_wait(hb, "there", NULL, 0, NULL, 0), 0);
+	assert_int_equal(hartebeest_msg_push(hb, "there", "", 0, HARTEBEEST_FOREVER), 0);
+	assert_int_equal(hartebeest_msg_wait(hb, "there", NULL, 0, NULL, HARTEBEEST_FOREVER), 0);
+	assert_int_equal(UNTIL_ANSWERED(hartebeest_qp_fetch(hb, "never", NULL, 0)), -ETIMEDOUT);
 	assert_int_equal(hartebeest_qp_publish(hb, "qp", "own", HARTEBEEST_ONCE), -EAGAIN);
 	assert_non_null(strstr(hartebeest_error(), "port rxe0:1 is down, for "));
 	assert_int_equal(hartebeest_qp_publish(hb, "qp", "own", 0), -ENETDOWN);
