@@ -530,7 +530,8 @@ static void irregular_files_are_named(void **state)
 	(void)state;
 	assert_int_equal(beest_secret_read(&secret, "/no/such/file"), -ENOENT);
 	assert_error_is("'/no/such/file': No such file or directory; all nodes of a job must "
-			"share the folder of its secret");
+			"share the folder of its secret: give hartebeest serve one by "
+			"--secret-dir, or --no-secret");
 	assert_int_equal(beest_secret_read(&secret, "/"), -EINVAL);
 	assert_error_is("'/' is not a regular file");
 	assert_int_equal(unlink(path), 0);
