@@ -214,8 +214,8 @@ static void datagrams_have_no_single_peer(void **state)
 	wc = completion(IBV_WC_LOC_PROT_ERR, ud->qp_num);
 	text_is(&wc, "local protection error (status 4, vendor error 0x81): the lkey does not "
 		"cover the local buffer, or its region lacks IBV_ACCESS_LOCAL_WRITE, which "
-		"receives, reads and atomics need; request 18446744073709551615 of queue pair 'ud' on "
-		"fake0:1");
+		"receives, reads and atomics need; request 18446744073709551615 of queue pair 'ud' "
+		"on fake0:1");
 }
 
 /* Finds the right one of several queue pairs, and none that was destroyed. */
