@@ -292,10 +292,12 @@ static int parse_and_run(const struct command *command, const char *name, int ar
 
 	wrong = command->verbs ? "a command is missing"
 		: args.count < command->least ? "an argument is missing"
-		: args.count > command->most ? "too many arguments" : NULL;
+		: args.count > command->most ? "is one argument too many" : NULL;
 	if (!wrong)
 		return run(command, name, args.count, args.operands);
-	snprintf(why, sizeof(why), "%s%s%s", wrong, command->operands ? ": " : "",
+	snprintf(why, sizeof(why), "%s%s%s%s%s",
+		 args.count > command->most ? BEEST_QUOTE(args.operands[command->most]) : "",
+		 args.count > command->most ? " " : "", wrong, command->operands ? ": " : "",
 		 command->operands ? command->operands : "");
 	return usage(name, why);
 }

@@ -550,6 +550,11 @@ static int doctor(struct out *out, int count, char **operands)
 		out_error(out, "--all shows lines for people, without --json");
 		return STATUS_MISUSED;
 	}
+	if ((per_node || peers) && !ranks) {
+		out_error(out, "%s is for the forecast of --ranks N", per_node ? "--per-node" :
+			  "--peers");
+		return STATUS_MISUSED;
+	}
 	status = session_open(out, &hb);
 	if (status != STATUS_GOOD)
 		return status;

@@ -91,6 +91,7 @@ static int run_child(struct out *out, int rank, pid_t parent)
 	int null = open("/dev/null", O_WRONLY);
 
 	local_rank(rank, parent);
+	old_path = NULL;
 	dup2(null, STDOUT_FILENO);
 	_exit(run_rank(out));
 }

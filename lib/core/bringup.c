@@ -241,8 +241,8 @@ static int has_one_peer(const struct beest_qp *qp, const char *purpose)
 static int is_connected_to(const struct beest_qp *qp, const char *key)
 {
 	if (!beest_qp_remote(qp, key))
-		return beest_fail(ENOTCONN, "queue pair '%s' is not connected to '%s'",
-				  qp->node.name, key);
+		return beest_fail(ENOTCONN, "queue pair '%s' is not connected to '%s': "
+				  "hartebeest_qp_connect() first", qp->node.name, key);
 	return 0;
 }
 

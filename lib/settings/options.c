@@ -213,7 +213,7 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "name of this run; not given: the launcher's job and step" },
 
 	{ "log.level", VARIABLE("HARTEBEEST_LOG"), WORD(beest_log_words), AT(log_level),
-	  .initial = "none", .help = "none, error, warn, info or debug" },
+	  .initial = "none", .help = "the least severe lines that are logged" },
 	{ "log.file", VARIABLE("HARTEBEEST_LOG_FILE"), STRING, AT(log_file),
 	  .help = "file to log to instead of stderr; %h is the host, %p the process id, %r the "
 		  "rank" },
@@ -407,7 +407,7 @@ static int prefix_of(const char *text)
 {
 	int transport = BEEST_RC;
 
-	while (strncmp(text, prefixes[transport], strlen(prefixes[transport])))
+	while (strncasecmp(text, prefixes[transport], strlen(prefixes[transport])))
 		transport++;
 	return transport;
 }
@@ -512,6 +512,20 @@ static const char *name_of_variable(const char *variable)
 	return NULL;
 }
 
+/* A key that begins with the last word of @name, which some take for an object; NULL: none. */
+static const char *key_within(const char *name)
+{
+	static const char *const keys[] = { "rc:timeout", "uc:path_mtu", "ud:qkey",
+					    "cap.max_send_wr", "ah_attr.sl" };
+	const char *tail = tail_of(name);
+	size_t i, length = strlen(tail);
+
+	for (i = 0; i < BEEST_COUNT(keys); i++)
+		if (strcspn(keys[i], ":.") == length && !strncasecmp(keys[i], tail, length))
+			return keys[i];
+	return NULL;
+}
+
 static int fail_unknown(int err, const char *name)
 {
 	char plain[NAME_SIZE], homes[HOMES_SIZE], meant[NAME_SIZE];
@@ -521,6 +535,9 @@ static int fail_unknown(int err, const char *name)
 	if (option)
 		return beest_fail(err, "unknown option %s: it is the environment variable of %s",
 				  BEEST_QUOTE(name), option);
+	if (key_within(name))
+		return beest_fail(err, "unknown option %s; it is part of a key, such as \"%s\"",
+				  BEEST_QUOTE(name), key_within(name));
 	if (list_homes(name, homes))
 		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
 				  homes);
@@ -659,6 +676,10 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 	    (entry->type == json_type_string && is_quotable(row, entry->text)) ||
 	    (row->word && entry->type == json_type_string && !strcmp(entry->text, row->word)))
 		return 0;
+	if (row->type == BEEST_OPTION_INT && entry->type == json_type_string &&
+	    !strncasecmp(entry->text, "0x", 2))
+		return beest_fail(EINVAL, "found %s, expected a whole number in decimal: JSON has "
+				  "no hexadecimal", BEEST_JSON_FOUND(entry));
 	if (row->word)
 		return beest_fail(EINVAL, "found %s, expected %s or \"%s\"",
 				  BEEST_JSON_FOUND(entry), types[row->type].expected, row->word);

@@ -17,11 +17,12 @@ static const struct {
 	{ IBV_WC_LOC_LEN_ERR, "the message is longer than the receive buffer or the path MTU "
 	  "allows" },
 	{ IBV_WC_LOC_QP_OP_ERR, "bad local request: check lkey, length and flags, whether a "
-	  "receive is as long as the message, and whether the link is up" },
+	  "receive is as long as the message, whether the link is up, and the type: UC and UD have "
+	  "no reads and atomics" },
 	{ IBV_WC_LOC_PROT_ERR, "the lkey does not cover the local buffer, or its region lacks "
 	  "IBV_ACCESS_LOCAL_WRITE, which receives, reads and atomics need" },
-	{ IBV_WC_WR_FLUSH_ERR, "dropped, because an earlier request failed; look for the "
-	  "first failure" },
+	{ IBV_WC_WR_FLUSH_ERR, "dropped, because an earlier request failed, or one of the peer "
+	  "that this end refused; look for the first failure at both ends" },
 	{ IBV_WC_REM_INV_REQ_ERR, "the peer refuses the request: its queue pair's access flags "
 	  "(qp_attr.access_flags) forbid it, it is longer than the receive, an atomic's address "
 	  "is no multiple of 8, or the path MTU differs" },

@@ -20,6 +20,11 @@ struct posting {
 	uint64_t length;
 };
 
+/* It connects, but a device may let such requests wait for ever. */
+#define NO_READS "this queue pair may have no reads and atomics under way " \
+	"(qp_attr.max_rd_atomic and its device here, qp_attr.max_dest_rd_atomic and its device " \
+	"at the peer)"
+
 #define RC 1
 #define UC 2
 #define UD 4
@@ -156,9 +161,7 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 			       beest_transition_mtu_bytes(p->named->local.endpoint.mtu));
 	else if (type == RC && (is_atomic(p->wr->opcode) || p->wr->opcode == IBV_WR_RDMA_READ) &&
 		 p->attr.max_rd_atomic == 0)
-		beest_text_add(text, "this queue pair may have no reads and atomics under way "
-			       "(qp_attr.max_rd_atomic and its device here, "
-			       "qp_attr.max_dest_rd_atomic and its device at the peer)");
+		beest_text_add(text, NO_READS);
 	else
 		return false;
 	return true;
@@ -166,7 +169,10 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 
 static void errno_say(const struct posting *p, struct beest_text *text)
 {
-	if (p->err == ENOMEM && p->wr)
+	if (p->err == ENOMEM && !p->attr.cap.max_send_wr)
+		beest_text_add(text, "it has no room for send requests: raise "
+			       "qp_init_attr.cap.max_send_wr");
+	else if (p->err == ENOMEM && p->wr)
 		beest_text_add(text, "its send queue is full (%" PRIu32 " requests, "
 			       "qp_init_attr.cap.max_send_wr): take completions, and ask for one "
 			       "by IBV_SEND_SIGNALED now and then", p->attr.cap.max_send_wr);
@@ -178,7 +184,8 @@ static void errno_say(const struct posting *p, struct beest_text *text)
 	else if (p->err == EINVAL && !p->wr)
 		beest_text_add(text, "the device refuses it; it sends at most %" PRIu32 " bytes "
 			       "inline, and takes at most %" PRIu32 " elements in a send request "
-			       "and %" PRIu32 " in a receive (qp_init_attr.cap)",
+			       "and %" PRIu32 " in a receive (qp_init_attr.cap); an atomic needs "
+			       "RC and a remote address that is a multiple of 8",
 			       p->attr.cap.max_inline_data, p->attr.cap.max_send_sge,
 			       p->attr.cap.max_recv_sge);
 	else
@@ -225,6 +232,12 @@ static void silence_say(const struct posting *p, bool asked, struct beest_text *
 				"in the send_cq");
 	beest_text_item(text, "a receive must be posted here before a message completes, and at "
 			"the peer before a send does");
+	if (asked && state == IBV_QPS_RTS && type_bit(p->qp->qp_type) == RC &&
+	    p->attr.max_rd_atomic == 0)
+		beest_text_item(text, NO_READS);
+	if (asked && type_bit(p->qp->qp_type) == RC)
+		beest_text_item(text, "Soft-RoCE never notices that a peer is gone while "
+				"qp_attr.retry_cnt is 7");
 }
 
 int beest_posting_text(const struct beest_qp *named, struct ibv_qp *qp,

@@ -945,7 +945,8 @@ static void transports_differ(void **state)
 	assert_error_is(sentence);
 	assert_int_equal(a.qp->state, IBV_QPS_INIT);
 	assert_int_equal(confirm(&a), -ENOTCONN);
-	assert_error_is("queue pair 'qp' is not connected to 'b/qp'");
+	assert_error_is("queue pair 'qp' is not connected to 'b/qp': hartebeest_qp_connect() "
+			"first");
 
 	/* The peer publishes another queue pair of the right kind: everything still works. */
 	assert_int_equal(hartebeest_qp_destroy(b.hb, "qp"), 0);

@@ -694,7 +694,7 @@ static void wrong_ways_to_talk(void **state)
 	assert_int_equal(RUN("msg", "push"), 2);
 	COMPLAINS("hartebeest msg push: an argument is missing: KEY [VALUE|-]");
 	assert_int_equal(RUN("msg", "wait", "a", "b"), 2);
-	COMPLAINS("too many arguments: KEY");
+	COMPLAINS("'b' is one argument too many: KEY");
 	assert_int_equal(RUN("msg", "wait", "a", "-t", "5"), 2);
 	COMPLAINS("-t: '5'");
 	assert_int_equal(RUN("msg", "wait", "a", "--timeout=31d"), 2);
@@ -1443,7 +1443,7 @@ static void wrong_ways_to_ask(void **state)
 	assert_int_equal(RUN("doctor", "--rank=2"), 2);
 	COMPLAINS("unknown option '--rank', the nearest is --ranks");
 	assert_int_equal(RUN("doctor", "node0"), 2);
-	COMPLAINS("too many arguments");
+	COMPLAINS("'node0' is one argument too many");
 	assert_int_equal(RUN("doctor", "-o", "exchange.timeout=soon"), 2);
 	COMPLAINS("exchange.timeout");
 }

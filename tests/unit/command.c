@@ -103,7 +103,7 @@ static void wrong_options(void **state)
 	assert_int_equal(RUN("info", "--option"), STATUS_USAGE);
 	REFUSES("--option needs a value: --option SECTION.KEY=VALUE");
 	assert_int_equal(RUN("info", "now"), STATUS_USAGE);
-	REFUSES("hartebeest info: too many arguments");
+	REFUSES("hartebeest info: 'now' is one argument too many");
 	assert_int_equal(RUN("run", "-np", "4", "true"), STATUS_USAGE);
 	REFUSES("-n: 'p' is not a number from 1 to 4096; did you mean -n 4?\n");
 	assert_int_equal(RUN("run", "-np", "true"), STATUS_USAGE);
@@ -111,7 +111,7 @@ static void wrong_options(void **state)
 	assert_int_equal(RUN("run", "4", "true"), STATUS_USAGE);
 	REFUSES("hartebeest run: the number of ranks is missing: -n 4\n");
 	assert_int_equal(RUN("info", "--", "--json"), STATUS_USAGE);
-	REFUSES("too many arguments");
+	REFUSES("'--json' is one argument too many");
 	assert_int_equal(RUN("info", "-odevice.nmae=fake0"), STATUS_USAGE);
 	REFUSES("hartebeest info: argument: unknown option 'device.nmae'; the nearest is "
 		  "device.name");
@@ -389,6 +389,8 @@ static void a_forecast(void **state)
 	SAYS("\"server_bytes\": ");
 	RUN("doctor");
 	assert_null(strstr(talk.out, "forecast"));
+	assert_int_equal(RUN("doctor", "--peers", "4"), STATUS_USAGE);
+	REFUSES("hartebeest doctor: --peers is for the forecast of --ranks N");
 	assert_int_equal(RUN("doctor", "--per-node", "0"), STATUS_USAGE);
 }
 

@@ -682,6 +682,9 @@ static void json_types_are_told(void **state)
 		{ "{\"qp_attr\":{\"ud:path_mtu\":\"4\"}}",
 		  "qp_attr.ud:path_mtu: found the text '4', expected a whole number or "
 		  "\"auto\"" },
+		{ "{\"qp_attr\":{\"pkey\":\"0x1234\"}}",
+		  "qp_attr.pkey: found the text '0x1234', expected a whole number in decimal: JSON "
+		  "has no hexadecimal" },
 		{ "{\"qp_attr\":{\"timeout\":1.5}}",
 		  "qp_attr.timeout: found the number 1.5, expected a whole number" },
 		{ "{\"qp_attr\":{\"timeout\":true}}",
@@ -1355,6 +1358,15 @@ static void bad_arguments_are_told(void **state)
 	refuses_argument("max_send_wr=3", EINVAL,
 			 "argument: unknown option 'max_send_wr'; did you mean "
 			 "qp_init_attr.cap.max_send_wr?");
+	refuses_json("{ \"qp_init_attr\": { \"cap\": { \"max_send_wr\": 3 } } }", EINVAL,
+		     AT ":1: unknown option 'qp_init_attr.cap'; it is part of a key, such as "
+		     "\"cap.max_send_wr\"");
+	refuses_json("{ \"qp_attr\": { \"rc\": { \"timeout\": 3 } } }", EINVAL,
+		     AT ":1: unknown option 'qp_attr.rc'; it is part of a key, such as "
+		     "\"rc:timeout\"");
+	refuses_json("{ \"qp_attr\": { \"RC:timeuot\": 3 } }", EINVAL,
+		     AT ":1: unknown option 'qp_attr.RC:timeuot'; the nearest is "
+		     "qp_attr.rc:timeout");
 	refuses_argument("rc:timeout=3", EINVAL,
 			 "argument: unknown option 'rc:timeout'; the nearest is "
 			 "qp_attr.rc:timeout");

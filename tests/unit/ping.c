@@ -234,7 +234,7 @@ static void wrong_arguments(void **state)
 	assert_int_equal(RUN("-i", "1 s"), STATUS_USAGE);
 	assert_int_equal(RUN("-w", "0"), STATUS_USAGE);
 	assert_int_equal(RUN("one", "two"), STATUS_USAGE);
-	REFUSES("hartebeest ping: too many arguments: [NAME]");
+	REFUSES("hartebeest ping: 'two' is one argument too many: [NAME]");
 }
 
 /* Stops at the step that fails, and says what to do. */

@@ -94,6 +94,8 @@ static void an_unknown_request(void **state)
 	fake_verbs_set_state(qp, IBV_QPS_RTS);
 	says(qp, NULL, -EINVAL, "did not accept a request: the device refuses it; it sends at ");
 	says(qp, NULL, -EINVAL, " bytes inline, and takes at most ");
+	says(qp, NULL, -EINVAL, "; an atomic needs RC and a remote address that is a multiple "
+	     "of 8");
 	says(qp, NULL, -EIO, "the device refuses it (");
 }
 
@@ -129,7 +131,10 @@ static void nothing_completes(void **state)
 	silent(qp, &wr, "nothing completed; the request was posted without IBV_SEND_SIGNALED; "
 	       RECEIVES);
 	wr.send_flags = IBV_SEND_SIGNALED;
-	silent(qp, &wr, "nothing completed; " RECEIVES);
+	silent(qp, &wr, "nothing completed; " RECEIVES "; this queue pair may have no reads and "
+	       "atomics under way (qp_attr.max_rd_atomic ");
+	silent(qp, &wr, "; Soft-RoCE never notices that a peer is gone while qp_attr.retry_cnt is "
+	       "7");
 	fake_verbs_fail("ibv_query_qp", 1, EIO);
 	silent(qp, NULL, "nothing completed; a send request completes only with ");
 
