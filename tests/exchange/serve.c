@@ -569,7 +569,7 @@ static void the_guard_is_not_root(void **state)
 
 #ifdef HAVE_CRYPTO
 /* A sanitizer maps more than anybody can read, and keeps no program's bytes there. */
-#define MAPPING_MAX (1ul << 32)
+#define MAPPING_MAX (UINT64_C(1) << 32)
 
 /* How often the bytes are in memory that the process can write; -1: it may not be read. */
 static int count_in_memory(pid_t pid, const void *bytes, size_t size)
