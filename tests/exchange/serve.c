@@ -7,6 +7,7 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <pwd.h>
@@ -575,7 +576,7 @@ static void the_guard_is_not_root(void **state)
 static int count_in_memory(pid_t pid, const void *bytes, size_t size)
 {
 	static char part[1 << 20];
-	unsigned long from, to;
+	uint64_t from, to;
 	char name[64], line[512], *at;
 	FILE *maps;
 	ssize_t got;
@@ -589,8 +590,8 @@ static int count_in_memory(pid_t pid, const void *bytes, size_t size)
 	maps = fopen(name, "r");
 	assert_non_null(maps);
 	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx", &from, &to) != 2 || !strstr(line, " rw") ||
-		    to - from > MAPPING_MAX)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2 ||
+		    !strstr(line, " rw") || to - from > MAPPING_MAX)
 			continue;
 		for (; from < to; from += sizeof(part) - size) {
 			got = pread(memory, part, BEEST_MIN(sizeof(part), to - from), (off_t)from);
