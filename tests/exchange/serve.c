@@ -7,9 +7,9 @@
 #include "tests/support/unit.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
