@@ -532,10 +532,13 @@ static void missing_tell(struct waiting *w)
 	w->tell_at = next_telling(w->limit);
 }
 
-/* A server in trouble, or little time, leaves none for this. */
+/*
+ * A server in trouble, or little time, leaves none for this.  The time counts from the start of the
+ * call: progress begins the pauses again, and must not make this more frequent.
+ */
 static void ended_look(struct waiting *w)
 {
-	const int64_t waited = beest_clock_now() - w->backoff.start;
+	const int64_t waited = beest_clock_now() - w->limit->began;
 
 	if (!w->wait->failing && beest_limit_left(w->limit) > BEEST_INQUIRY_TIME)
 		w->ended_at = beest_unmet_log(w) ? INT64_MAX : beest_clock_deadline(waited);

@@ -169,17 +169,15 @@ static bool request_say(const struct posting *p, struct beest_text *text)
 
 static void errno_say(const struct posting *p, struct beest_text *text)
 {
-	if (p->err == ENOMEM && !p->attr.cap.max_send_wr)
-		beest_text_add(text, "it has no room for send requests: raise "
-			       "qp_init_attr.cap.max_send_wr");
-	else if (p->err == ENOMEM && p->wr)
+	if (p->err == ENOMEM && p->wr)
 		beest_text_add(text, "its send queue is full (%" PRIu32 " requests, "
 			       "qp_init_attr.cap.max_send_wr): take completions, and ask for one "
 			       "by IBV_SEND_SIGNALED now and then", p->attr.cap.max_send_wr);
 	else if (p->err == ENOMEM)
 		beest_text_add(text, "its queue is full (%" PRIu32 " send requests, %" PRIu32
 			       " receives): take completions, and post receives only "
-			       "as messages arrive", p->attr.cap.max_send_wr,
+			       "as messages arrive; a queue of 0 needs more room "
+			       "(qp_init_attr.cap)", p->attr.cap.max_send_wr,
 			       p->attr.cap.max_recv_wr);
 	else if (p->err == EINVAL && !p->wr)
 		beest_text_add(text, "the device refuses it; it sends at most %" PRIu32 " bytes "

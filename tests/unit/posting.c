@@ -242,6 +242,8 @@ static void full_queues(void **state)
 	(void)state;
 	says(qp, &wr, -ENOMEM, "its send queue is full (");
 	says(qp, NULL, -ENOMEM, "its queue is full (");
+	says(qp, NULL, -ENOMEM, " receives): take completions, and post receives only as messages "
+	     "arrive; a queue of 0 needs more room (qp_init_attr.cap)");
 }
 
 /* A queue pair that the program made and did not name. */
