@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/command.h"
@@ -18,7 +17,7 @@ static int picture_failed(const struct picture *picture, struct out *out)
 
 int picture_open(struct picture *picture, struct out *out)
 {
-	if (!picture->path)
+	if (!picture->path || picture->file)
 		return STATUS_GOOD;
 	picture->file = fopen(picture->path, "wxe");
 	picture->is_new = picture->file;
@@ -46,12 +45,9 @@ int picture_draw(struct picture *picture, struct out *out,
 
 void picture_free(struct picture *picture)
 {
-	struct stat now;
-
 	if (!picture->file)
 		return;
-	/* The other end of a ping may have drawn into the same file. */
-	if (picture->is_new && fstat(fileno(picture->file), &now) == 0 && now.st_size == 0)
-		unlink(picture->path);
 	fclose(picture->file);
+	if (picture->is_new)
+		unlink(picture->path);
 }

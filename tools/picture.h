@@ -19,7 +19,7 @@ struct picture {
 	bool is_new;			/* the file was not there before */
 };
 
-/* Opens the file if one is wanted.  STATUS_FAILED: it cannot be written; a line has the reason. */
+/* Opens the file, once, if one is wanted.  STATUS_FAILED: it cannot be written; a line has why. */
 int picture_open(struct picture *picture, struct out *out);
 
 /* Replaces what the file has by what @draw writes, unless no picture is wanted. */

@@ -245,12 +245,18 @@ static int first_ping(struct ping *ping, struct link *link, int64_t deadline)
 	return STATUS_GOOD;
 }
 
+/* Only the end that measures opens the picture: both may have been given the same file. */
 static int measure(struct ping *ping, struct link *link, int64_t deadline)
 {
 	char title[400], name[PLAN_NAME];
 	struct sum sum = { 0 };
-	int ret, status = first_ping(ping, link, deadline);
+	int ret, status = picture_open(&ping->picture, ping->out);
 
+	if (status != STATUS_GOOD) {
+		strcpy(ping->summary, "its picture cannot be written");
+		return status;
+	}
+	status = first_ping(ping, link, deadline);
 	if (status != STATUS_GOOD)
 		return status;
 	snprintf(title, sizeof(title), "%s to %s: round trips in us",
@@ -627,10 +633,7 @@ static int ping(struct out *out, int count, char **operands)
 	if (status != STATUS_GOOD)
 		return status;
 	choose_way(&ping, count, operands);
-	if (!ping.steps.quiet)		/* under a launcher, only the first rank measures */
-		status = picture_open(&ping.picture, out);
-	if (status == STATUS_GOOD)
-		status = draw(&ping, ping_all(&ping));
+	status = draw(&ping, ping_all(&ping));
 	picture_free(&ping.picture);
 	session_close(ping.hb);
 	return status;

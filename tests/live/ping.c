@@ -153,6 +153,14 @@ static void bandwidth_over_size(void **state)
 	assert_non_null(strstr(text, ">RC write</text>"));
 	assert_non_null(strstr(text, "<title>both ways together</title></path>"));
 	assert_non_null(strstr(text, ">64Ki</text>"));
+
+	BEGIN(&here, port_0, "--svg", "/nonexistent/ping.svg");
+	BEGIN(&there, port_1, "--svg", "/nonexistent/ping.svg");
+	ends(&here, 1);
+	ends(&there, 1);
+	measures = strstr(here.out, "measured here") ? &here : &there;
+	assert_non_null(strstr(measures->err, "/nonexistent/ping.svg: No such file or directory"));
+	talk_says(measures == &here ? &there : &here, "its picture cannot be written");
 }
 
 static void differing_ends(void **state)
