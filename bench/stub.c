@@ -232,6 +232,21 @@ ssize_t stub_query_gid_table(struct ibv_context *verbs, struct stub_gid_entry *e
 	return 1;
 }
 
+/*
+ * Those of libibverbs would look for a provider behind these structs.  The device has no options,
+ * so nothing ever sets any.
+ */
+struct stub_ece;
+
+__attribute__((visibility("default")))
+int stub_query_ece(struct ibv_qp *, struct stub_ece *) __asm__("ibv_query_ece");
+
+int stub_query_ece(struct ibv_qp *qp, struct stub_ece *ece)
+{
+	(void)qp, (void)ece;
+	return EOPNOTSUPP;
+}
+
 int ibv_query_pkey(struct ibv_context *verbs, uint8_t port, int index, __be16 *pkey)
 {
 	(void)verbs, (void)port, (void)index;
