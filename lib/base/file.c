@@ -3,13 +3,13 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/reserve.h"
 
 ssize_t beest_file_read(int fd, void *buffer, size_t size)
 {
@@ -31,7 +31,7 @@ ssize_t beest_file_read(int fd, void *buffer, size_t size)
 
 bool beest_file_line(const char *path, char *line, size_t size)
 {
-	FILE *file = BEEST_RESERVED(fopen(path, "re"));
+	FILE *file = fopen(path, "re");
 	bool got;
 
 	if (!file)
@@ -41,4 +41,25 @@ bool beest_file_line(const char *path, char *line, size_t size)
 	fclose(file);
 	line[got ? strcspn(line, "\n") : 0] = '\0';
 	return line[0] != '\0';
+}
+
+/*
+ * In the direction that fails, as glibc does for set-user-ID programs: to read or write gives EBADF,
+ * as it does with a closed descriptor, so what a program prints is not lost without an error.
+ */
+int beest_file_fill_streams(void)
+{
+	int fd, opened;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		opened = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+		if (opened < 0)
+			return beest_fail_errno(-errno, "descriptor %d is closed, and /dev/null "
+						"cannot take its place", fd);
+		if (opened > STDERR_FILENO)
+			close(opened);		/* another thread has taken its place */
+	}
+	return 0;
 }

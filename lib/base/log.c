@@ -18,7 +18,6 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 
 /* Room for the longest sentence and the words before it. */
@@ -156,8 +155,7 @@ int beest_log_open(struct beest_log *log, const char *path)
 
 	if (ret < 0)
 		return ret;
-	fd = BEEST_RESERVED(open(expanded, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY,
-				 0666));
+	fd = open(expanded, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
 	if (fd < 0)
 		return beest_fail_errno(-errno, "%s", BEEST_QUOTE(expanded));
 	log->file = fd;

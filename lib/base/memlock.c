@@ -9,7 +9,6 @@
 
 #include "lib/base/file.h"
 #include "lib/base/memlock.h"
-#include "lib/base/reserve.h"
 
 #define IPC_LOCK (UINT64_C(1) << 14)	/* CAP_IPC_LOCK */
 
@@ -22,7 +21,7 @@ static uint64_t capabilities(void)
 	FILE *file;
 
 	snprintf(line, sizeof(line), "%s/status", beest_memlock_proc);
-	file = BEEST_RESERVED(fopen(line, "re"));
+	file = fopen(line, "re");
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "CapEff: %" SCNx64, &set) == 1)
 			break;

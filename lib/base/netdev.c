@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include "lib/base/netdev.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 
 /* No interface has a colon in its name. */
@@ -25,7 +24,7 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 	struct beest_ipaddr its;
 
 	name[0] = '\0';
-	if (BEEST_RESERVED(getifaddrs(&interfaces)) != 0)
+	if (getifaddrs(&interfaces) != 0)
 		return;
 
 	for (each = interfaces; each && !name[0]; each = each->ifa_next)
@@ -64,7 +63,7 @@ bool beest_netdev_reaches(const char *name, const struct beest_ipaddr *ip)
 	struct beest_ipaddr its;
 	bool found = false;
 
-	if (BEEST_RESERVED(getifaddrs(&interfaces)) != 0)
+	if (getifaddrs(&interfaces) != 0)
 		return false;
 	for (each = interfaces; each && !found; each = each->ifa_next)
 		found = beest_netdev_is(each, name) && beest_ipaddr_of(each->ifa_addr, &its) &&
@@ -105,7 +104,7 @@ bool beest_netdev_ip(const char *name, int family, struct beest_ipaddr *ip)
 	bool found;
 
 	memset(ip, 0, sizeof(*ip));
-	if (!name[0] || BEEST_RESERVED(getifaddrs(&interfaces)) != 0)
+	if (!name[0] || getifaddrs(&interfaces) != 0)
 		return false;
 
 	found = beest_netdev_ip_in(interfaces, name, family, ip);

@@ -15,7 +15,6 @@
 #include "lib/base/file.h"
 #include "lib/base/hash.h"
 #include "lib/base/nodefiles.h"
-#include "lib/base/reserve.h"
 
 /* A process that has made a file, and has not filled it so long after, is not waited for. */
 #define PATIENCE (250 * BEEST_MS)
@@ -60,7 +59,7 @@ static struct head head_make(const struct beest_nodefiles *files, size_t size)
 
 static int path_open(const char *path)
 {
-	return BEEST_RESERVED(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 /* -1: none, or not the user's own alone. */
@@ -91,8 +90,7 @@ static int folder_open(void)
 
 static int file_open(int folder, const char *name, int flags)
 {
-	return BEEST_RESERVED(openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-				     0600));
+	return openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 }
 
 /* Its size without the head; -1: it is no file of this kind. */
@@ -121,7 +119,7 @@ static bool head_is_leftover(const struct beest_nodefiles *files, const struct h
 /* Removes what killed processes have left.  Returns the bytes of what stays. */
 static int64_t folder_sweep(const struct beest_nodefiles *files)
 {
-	const int fd = BEEST_RESERVED(openat(files->folder, ".", O_RDONLY | O_CLOEXEC));
+	const int fd = openat(files->folder, ".", O_RDONLY | O_CLOEXEC);
 	DIR *list = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	struct head head;

@@ -15,7 +15,6 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/random.h"
-#include "lib/base/reserve.h"
 
 #define SOURCE "/dev/urandom"
 #define NONBLOCK 1			/* GRND_NONBLOCK, whose header CentOS 7 lacks */
@@ -30,7 +29,7 @@ int beest_random(void *buffer, size_t size)
 	if (syscall(SYS_getrandom, buffer, size, NONBLOCK) == (long)size)
 		return 0;
 #endif
-	fd = BEEST_RESERVED(open(SOURCE, O_RDONLY | O_CLOEXEC));
+	fd = open(SOURCE, O_RDONLY | O_CLOEXEC);
 	got = fd < 0 ? beest_error_errno() : beest_file_read(fd, buffer, size);
 	if (fd >= 0)
 		close(fd);

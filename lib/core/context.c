@@ -11,6 +11,7 @@
 
 #include "lib/core/context.h"
 #include "lib/base/error.h"
+#include "lib/base/file.h"
 #include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/kv/login.h"
@@ -260,7 +261,9 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *defau
 	beest_pathcache_start(&hb->pathcache);
 	beest_membership_start(&hb->membership);
 	beest_client_start(&hb->client);
-	ret = beest_options_hint(&hb->options, read_settings(hb, defaults, arguments));
+	ret = beest_file_fill_streams();
+	if (ret == 0)
+		ret = beest_options_hint(&hb->options, read_settings(hb, defaults, arguments));
 	if (ret == 0)
 		log_settings(hb);
 	if (ret == 0 && verbs)

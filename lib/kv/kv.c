@@ -17,7 +17,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
-#include "lib/base/reserve.h"
 #include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
 #include "lib/kv/login.h"
@@ -212,7 +211,6 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 	size_t i;
 
 	signals_block(signals, &before);
-	beest_reserve_begin();
 	for (i = 0; i < count; i++) {
 		ret = request_begin(kv, &requests[i], deadline);
 		result = ret < 0 ? ret : result;
@@ -223,7 +221,6 @@ int beest_kv_run(struct beest_kv *kv, struct beest_kv_request *requests, size_t 
 		ret = request_finish(kv, &requests[i]);
 		result = ret < 0 ? ret : result;
 	}
-	beest_reserve_end();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 
 	return result;
@@ -240,7 +237,7 @@ int beest_kv_probe(struct beest_kv *kv, size_t server, int64_t deadline,
 	if (ret < 0)
 		return ret;
 	signals_block(NULL, &before);
-	ret = BEEST_RESERVED(beest_probe(address, deadline, stats));
+	ret = beest_probe(address, deadline, stats);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 
 	return ret;
@@ -297,11 +294,9 @@ int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
 	sigset_t before;
 
 	signals_block(NULL, &before);
-	beest_reserve_begin();
 	for (i = 0; count && i < count + COMPARE_MORE && !other && beest_clock_left(deadline); i++)
 		if (address_differs(addresses[i % count], key, known, deadline))
 			other = addresses[i % count];
-	beest_reserve_end();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!other || !value_is_current(kv, server, key, known, deadline))
 		return 0;

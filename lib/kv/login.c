@@ -10,7 +10,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/kv/login.h"
 
@@ -58,7 +57,7 @@ static int password_read(const char *path, char **password, const struct beest_l
 	if (!bytes)
 		return beest_fail(ENOMEM, "no memory for a password");
 
-	fd = BEEST_RESERVED(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY));
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
 		ret = beest_fail_errno(-errno, "%s", BEEST_QUOTE(path));
 	} else {

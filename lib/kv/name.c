@@ -14,7 +14,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/kv/name.h"
 
@@ -142,7 +141,7 @@ static int name_look_up(const struct beest_name *name, int flags, struct addrinf
 
 	*found = NULL;
 
-	return BEEST_RESERVED(getaddrinfo(name->server.host, NULL, &hints, found));
+	return getaddrinfo(name->server.host, NULL, &hints, found);
 }
 
 /* The thread.  The name may have lost its owner meanwhile. */

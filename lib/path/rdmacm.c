@@ -20,7 +20,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/netdev.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/path/rdmacm.h"
 
@@ -125,7 +124,7 @@ static bool source_of(const struct beest_rdmacm_query *query, struct beest_ipadd
 {
 	union address to, from;
 	socklen_t size = address_of(query->to, query->scope, ANY_PORT, &to);
-	int fd = BEEST_RESERVED(socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	int fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	bool found;
 
 	if (fd < 0)
@@ -367,7 +366,7 @@ int beest_rdmacm_resolve(const struct beest_rdmacm_query *query, struct hartebee
 	if (ret < 0)
 		return ret;
 
-	ret = BEEST_RESERVED(run_phases(&resolver));
+	ret = run_phases(&resolver);
 	if (ret == 0)
 		ret = copy_path_record(&resolver, path);
 	if (resolver.id)

@@ -8,7 +8,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/reserve.h"
 #include "lib/seal/secret.h"
 
 /* Checks the open file, which cannot be replaced meanwhile, rather than the path. */
@@ -56,7 +55,7 @@ static int bytes_read(struct beest_secret *secret, int fd, const char *path)
 int beest_secret_read(struct beest_secret *secret, const char *path)
 {
 	/* O_NONBLOCK: opening a pipe would otherwise wait for a writer. */
-	int fd = BEEST_RESERVED(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)), ret;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret;
 
 	if (fd < 0 && errno == ENOENT)
 		return beest_fail(ENOENT, "%s: No such file or directory; all nodes of a job must "

@@ -21,7 +21,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/settings/json.h"
 
@@ -50,7 +49,7 @@ static int fail_file(int err, const char *path, const char *wrong)
  */
 static int read_text(struct beest_json *json)
 {
-	int ret = 0, fd = BEEST_RESERVED(open(json->path, OPEN_HOW));
+	int ret = 0, fd = open(json->path, OPEN_HOW);
 	struct stat status;
 	ssize_t got;
 

@@ -8,7 +8,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
-#include "lib/base/reserve.h"
 #include "lib/verbs/cq.h"
 #include "lib/verbs/quota.h"
 
@@ -43,7 +42,7 @@ static int channel_open(const struct beest_device *device, struct ibv_comp_chann
 	int flags;
 
 	errno = 0;
-	*channel = BEEST_RESERVED(ibv_create_comp_channel(device->verbs));
+	*channel = ibv_create_comp_channel(device->verbs);
 	flags = *channel ? fcntl((*channel)->fd, F_GETFL) : -1;
 	if (flags < 0 || fcntl((*channel)->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return beest_quota_fail(beest_error_errno(),

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "lib/base/netdev.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/elsewhere.h"
 #include "lib/verbs/gidtable.h"
@@ -52,7 +51,7 @@ static bool device_has(struct beest_device *device, const struct beest_device *o
 bool beest_elsewhere_find(const struct beest_device *own, const struct beest_ipaddr *ip,
 			  char label[72])
 {
-	struct ibv_device **list = BEEST_RESERVED(ibv_get_device_list(NULL));
+	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct beest_device device;
 	bool found = false;
 	size_t i;
@@ -60,7 +59,7 @@ bool beest_elsewhere_find(const struct beest_device *own, const struct beest_ipa
 	for (i = 0; list && list[i] && !found; i++) {
 		memset(&device, 0, sizeof(device));
 		beest_text_copy(device.name, sizeof(device.name), list[i]->name);
-		device.verbs = BEEST_RESERVED(ibv_open_device(list[i]));
+		device.verbs = ibv_open_device(list[i]);
 		if (!device.verbs)
 			continue;
 		found = device_has(&device, own, ip);

@@ -14,7 +14,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/lock.h"
-#include "lib/base/reserve.h"
 #include "lib/verbs/event.h"
 
 enum scope { DEVICE, PORT, QUEUE_PAIR, COMPLETIONS, RECEIVES };
@@ -244,8 +243,8 @@ static int events_make_fd(struct beest_events *events)
 	struct epoll_event wanted = { .events = EPOLLIN };
 	int err, device = events->device->verbs->async_fd;
 
-	events->epoll = BEEST_RESERVED(epoll_create1(EPOLL_CLOEXEC));
-	events->ready = BEEST_RESERVED(eventfd(events->count > 0, EFD_CLOEXEC | EFD_NONBLOCK));
+	events->epoll = epoll_create1(EPOLL_CLOEXEC);
+	events->ready = eventfd(events->count > 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (events->epoll >= 0 && events->ready >= 0 &&
 	    epoll_ctl(events->epoll, EPOLL_CTL_ADD, events->ready, &wanted) == 0 &&
 	    (device < 0 || epoll_ctl(events->epoll, EPOLL_CTL_ADD, device, &wanted) == 0))

@@ -14,7 +14,6 @@
 #include "lib/base/error.h"
 #include "lib/base/file.h"
 #include "lib/base/netdev.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/gidtable.h"
 #include "lib/verbs/newer.h"
@@ -291,7 +290,7 @@ int beest_gidtable_entries(const struct beest_device *device, const char *wanted
 	*entries = calloc((size_t)attr.gid_tbl_len + 1, sizeof(**entries));
 	if (!*entries)
 		return beest_fail(ENOMEM, "no memory for %d GIDs", attr.gid_tbl_len);
-	if (BEEST_RESERVED(getifaddrs(&around.interfaces)) != 0)
+	if (getifaddrs(&around.interfaces) != 0)
 		around.interfaces = NULL;
 
 	if (beest_newer()->query_gids)

@@ -12,7 +12,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/file.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/near.h"
 #include "lib/verbs/node.h"
@@ -30,7 +29,7 @@ int beest_node_check(const char *device, const char *dev_name)
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", beest_node_folder, dev_name);
-	fd = BEEST_RESERVED(open(path, O_RDWR | O_CLOEXEC));
+	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0) {
 		close(fd);
 		return 0;
@@ -58,7 +57,7 @@ int beest_node_check(const char *device, const char *dev_name)
 static void list_folder(const char *folder, const char *start, struct beest_text *text)
 {
 	struct dirent **entries = NULL;
-	int i, count = BEEST_RESERVED(scandir(folder, &entries, NULL, alphasort));
+	int i, count = scandir(folder, &entries, NULL, alphasort);
 	const char *name;
 
 	for (i = 0; i < count; i++) {

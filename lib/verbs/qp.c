@@ -10,7 +10,6 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/random.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/ece.h"
 #include "lib/verbs/elsewhere.h"
@@ -645,7 +644,7 @@ static int qp_find_path(struct beest_qp *qp, const struct beest_endpoint *remote
 	int ret;
 
 	ret = beest_pathcache_find(qp->port->pathcache, &qp->local.endpoint, qp->local.label,
-				   remote, BEEST_RESERVED(if_nametoindex(qp->source.netdev)),
+				   remote, if_nametoindex(qp->source.netdev),
 				   (uint8_t)qp->local.options->traffic_class, limit, &route);
 	if (ret == 0 && memcmp(route.sgid.raw, qp->source.gid.raw, sizeof(route.sgid.raw)) != 0)
 		ret = source_replace(qp, &route);

@@ -14,7 +14,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/nearest.h"
-#include "lib/base/reserve.h"
 #include "lib/base/text.h"
 #include "lib/verbs/names.h"
 #include "lib/verbs/near.h"
@@ -253,7 +252,7 @@ static int device_open_verbs(struct ibv_device *from, struct beest_device *devic
 	int ret, node;
 
 	errno = 0;
-	device->verbs = BEEST_RESERVED(ibv_open_device(from));
+	device->verbs = ibv_open_device(from);
 	if (device->verbs)
 		return 0;
 
@@ -477,7 +476,7 @@ int beest_selection_open(struct beest_device *device, const char *name, int loca
 		return ret;
 
 	errno = 0;
-	list = BEEST_RESERVED(ibv_get_device_list(&count));
+	list = ibv_get_device_list(&count);
 	/*
 	 * Without the uverbs module, older versions of libibverbs set errno to ENOSYS (by
 	 * mistake to -38), and newer ones report an empty list.

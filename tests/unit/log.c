@@ -302,23 +302,6 @@ static void test_a_file_instead_of_stderr(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* If a program closed one of the three, its own output might later go to the log file. */
-static void test_a_file_is_none_of_the_three(void **state)
-{
-	struct beest_log log = { .level = BEEST_LOG_INFO, .rank = -1 };
-	int input = dup(STDIN_FILENO);
-
-	(void)state;
-	close(STDIN_FILENO);
-	assert_int_equal(beest_log_open(&log, "/dev/null"), 0);
-	assert_true(log.file > STDERR_FILENO);
-	assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
-	beest_log_close(&log);
-	if (input >= 0)
-		dup2(input, STDIN_FILENO);
-	close(input);
-}
-
 static void test_bad_files(void **state)
 {
 	struct beest_log log = { .level = BEEST_LOG_INFO, .rank = -1 };
@@ -402,7 +385,6 @@ int main(void)
 		ON_SINK(test_callback),
 		cmocka_unit_test(test_equal_choices_are_said_once),
 		ON_SINK(test_a_file_instead_of_stderr),
-		cmocka_unit_test(test_a_file_is_none_of_the_three),
 		cmocka_unit_test(test_bad_files),
 		cmocka_unit_test(test_level_names),
 		cmocka_unit_test(test_level_values_are_syslogs),
