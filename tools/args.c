@@ -137,14 +137,13 @@ static bool fail_unknown(struct args *args, const char *word)
 	char name[64];
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-	beest_nearest_start(&nearest, name + (name[1] == '-' ? 2 : 1));
+	nearest = (struct beest_nearest)BEEST_NEAREST(name + (name[1] == '-' ? 2 : 1));
 	for (table = args->tables; *table; table++)
 		for (option = *table; option->name; option++)
-			beest_nearest_offer(&nearest, option->name);
-	if (nearest.best)
-		return args_fail(args, "unknown option %s, the nearest is --%s", BEEST_QUOTE(name),
-				 nearest.best);
-	return args_fail(args, "unknown option %s", BEEST_QUOTE(name));
+			beest_nearest_offer(&nearest, option->name, option->name);
+	return args_fail(args, "unknown option %s%s%s%s", BEEST_QUOTE(name),
+			 nearest.best ? BEEST_NEAREST_IS : "", nearest.best ? "--" : "",
+			 nearest.best ? (const char *)nearest.best : "");
 }
 
 /* --name, --name=VALUE.  Takes the next word if the option needs one. */

@@ -330,15 +330,14 @@ static int unknown_option(const char *word)
 static int unknown(const struct command *parent, const char *name, const char *word)
 {
 	const struct command *command;
-	struct beest_nearest nearest;
+	struct beest_nearest nearest = BEEST_NEAREST(word);
 	char why[300];
 	int i;
 
-	beest_nearest_start(&nearest, word);
 	for (i = 0; (command = command_next(parent, i)); i++)
-		beest_nearest_offer(&nearest, command->name);
-	snprintf(why, sizeof(why), "unknown command %s%s%s", BEEST_QUOTE(word),
-		 nearest.best ? ", the nearest is " : "", nearest.best ? nearest.best : "");
+		beest_nearest_offer(&nearest, command->name, command->name);
+	snprintf(why, sizeof(why), "unknown command %s%s", BEEST_QUOTE(word),
+		 BEEST_NEAREST_TEXT(&nearest));
 	return usage(name, why);
 }
 

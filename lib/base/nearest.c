@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/base/macro.h"
@@ -47,15 +48,8 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[length];
 }
 
-/* Starts at the limit: a candidate at this distance or beyond was probably not meant. */
-void beest_nearest_start(struct beest_nearest *nearest, const char *word)
-{
-	nearest->word = word;
-	nearest->best = NULL;
-	nearest->distance = strlen(word) / 3 + 1;
-}
-
-bool beest_nearest_offer(struct beest_nearest *nearest, const char *candidate)
+void beest_nearest_offer(struct beest_nearest *nearest, const char *candidate,
+			 const void *meaning)
 {
 	size_t distance, length = strlen(nearest->word), other = strlen(candidate);
 	/* "m" for "mr": a candidate that begins with the word may need one more change. */
@@ -63,15 +57,21 @@ bool beest_nearest_offer(struct beest_nearest *nearest, const char *candidate)
 	size_t limit = nearest->distance + begun;
 
 	if (length > WORD_MAX || other > WORD_MAX)
-		return false;
+		return;
 	/* As many bytes have to be inserted or left out.  Most candidates end here. */
 	if ((length > other ? length - other : other - length) >= limit)
-		return false;
+		return;
 	distance = edit_distance(nearest->word, candidate);
 	if (distance >= limit)
-		return false;
+		return;
 
-	nearest->best = candidate;
+	nearest->best = meaning;
 	nearest->distance = distance;
-	return true;
+}
+
+const char *beest_nearest_text(const struct beest_nearest *nearest, char text[300])
+{
+	if (nearest->best)
+		snprintf(text, 300, BEEST_NEAREST_IS "%s", (const char *)nearest->best);
+	return text;
 }

@@ -226,25 +226,23 @@ int beest_table_obtain(struct beest_table *table, const struct beest_kind *kind,
 static void fail_unknown_name(struct beest_table *table, const struct beest_kind *kind,
 			      const char *name)
 {
-	struct beest_nearest nearest;
+	struct beest_nearest nearest = BEEST_NEAREST(name);
 	struct beest_node *each;
 	bool any = false;
 
-	beest_nearest_start(&nearest, name);
 	for (each = table->newest; each; each = each->older) {
 		if (each->kind != kind)
 			continue;
-		beest_nearest_offer(&nearest, each->name);
+		beest_nearest_offer(&nearest, each->name, each->name);
 		any = true;
 	}
 
-	if (nearest.best)
-		beest_fail(ENOENT, "no %s is called %s; the nearest name is '%s'", kind->noun,
-			   BEEST_QUOTE(name), nearest.best);
+	if (any)
+		beest_fail(ENOENT, "no %s is called %s%s", kind->noun, BEEST_QUOTE(name),
+			   BEEST_NEAREST_TEXT(&nearest));
 	else
-		beest_fail(ENOENT, "no %s is called %s%s%s%s", kind->noun, BEEST_QUOTE(name),
-			   any ? "" : "; there is no ", any ? "" : kind->noun,
-			   any ? "" : " at all");
+		beest_fail(ENOENT, "no %s is called %s; there is no %s at all", kind->noun,
+			   BEEST_QUOTE(name), kind->noun);
 }
 
 struct beest_node *beest_table_find(struct beest_table *table, const struct beest_kind *kind,

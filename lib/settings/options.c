@@ -177,7 +177,7 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "0: the program reads the device's asynchronous events itself" },
 
 	{ "exchange.servers", VARIABLE("HARTEBEEST_EXC_IP_PORT"), STRING, AT(servers),
-	  .check = check_servers,
+	  .check = check_servers, .called = { "MEMCACHED", "EXC_SERVERS" },
 	  .help = "Memcached servers: host:port, [IPv6]:port or socket path, separated by "
 		  "commas" },
 	{ "exchange.user", VARIABLE("HARTEBEEST_EXC_USER"), STRING, AT(user),
@@ -205,11 +205,13 @@ const struct beest_option beest_option_rows[] = {
 	{ "job.participants", VARIABLE("HARTEBEEST_PARTICIPANTS"), STRING, AT(participants),
 	  .help = "ids of all ranks, such as 0,1 or 0-63" },
 	{ "job.nparticipants", VARIABLE("HARTEBEEST_NPARTICIPANTS"), INT, AT(nparticipants),
-	  RANGE(1, BEEST_IDS_MAX), .help = "number of ranks, with ids from 0" },
+	  RANGE(1, BEEST_IDS_MAX), .called = { "SIZE", "WORLD_SIZE", "NRANKS" },
+	  .help = "number of ranks, with ids from 0" },
 	{ "job.rank", VARIABLE("HARTEBEEST_NID"), INT, AT(rank), RANGE(0, INT32_MAX),
 	  .word = "none", .meaning = BEEST_RANK_NONE,
 	  .help = "id of this process; none: it takes no rank, whatever its launcher says" },
 	{ "job.id", VARIABLE("HARTEBEEST_JOB"), STRING, AT(job),
+	  .called = { "JOB_ID" },
 	  .help = "name of this run; not given: the launcher's job and step" },
 
 	{ "log.level", VARIABLE("HARTEBEEST_LOG"), WORD(beest_log_words), AT(log_level),
@@ -445,25 +447,59 @@ static const char *tail_of(const char *name)
 	return dot ? dot + 1 : name;
 }
 
-/* Finds it despite a typing error, a wrong section or a missing "cap.". */
-static const struct beest_option *nearest_row(const char *plain)
+/* Variables that are no options: the second is for scripts that use hartebeest serve. */
+static const struct beest_option other_rows[] = {
+	{ .environment = FILE_VARIABLE }, { .environment = VARIABLE_PREFIX "SERVE_PID" },
+};
+
+static void offer_variables(struct beest_nearest *nearest, const struct beest_option *row,
+			    size_t count)
 {
-	const struct beest_option *row, *best = NULL;
-	struct beest_nearest nearest;
+	for (; count--; row++)
+		if (row->environment)
+			beest_nearest_offer(nearest, row->environment + strlen(VARIABLE_PREFIX),
+					    row);
+}
+
+/*
+ * By one word, such as "RANK" or "timeout".  The names of variables win over the last words of
+ * options, and over what people call them.  @each: only options of each transport.
+ */
+static const struct beest_option *nearest_by_word(const char *word, bool each)
+{
+	bool has_prefix = !strncmp(word, VARIABLE_PREFIX, strlen(VARIABLE_PREFIX));
+	struct beest_nearest nearest = BEEST_NEAREST(word + has_prefix * strlen(VARIABLE_PREFIX));
+	const struct beest_option *row;
+	size_t i;
+
+	if (!each) {
+		offer_variables(&nearest, beest_option_rows, ROWS);
+		offer_variables(&nearest, other_rows, BEEST_COUNT(other_rows));
+	}
+	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++) {
+		if (each && !row->per_transport)
+			continue;
+		beest_nearest_offer(&nearest, tail_of(row->name), row);
+		for (i = 0; i < BEEST_COUNT(row->called) && row->called[i]; i++)
+			beest_nearest_offer(&nearest, row->called[i], row);
+	}
+	return nearest.best;
+}
+
+/* Finds it despite a typing error, a wrong section or a missing "cap.". */
+static const struct beest_option *nearest_row(const char *plain, bool each)
+{
+	struct beest_nearest nearest = BEEST_NEAREST(plain);
+	const struct beest_option *row;
 	size_t section = strcspn(plain, ".");
-	int tails;
 
 	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
 		if (!strncmp(row->name, plain, section + 1) && !strcmp(tail_of(row->name),
 								       tail_of(plain)))
 			return row;
-	for (tails = 0; tails < 2 && !best; tails++) {
-		beest_nearest_start(&nearest, tails ? tail_of(plain) : plain);
-		for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
-			if (beest_nearest_offer(&nearest, tails ? tail_of(row->name) : row->name))
-				best = row;
-	}
-	return best;
+	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
+		beest_nearest_offer(&nearest, row->name, row);
+	return nearest.best ? nearest.best : nearest_by_word(tail_of(plain), each);
 }
 
 /* "qp_attr.rc:timeout" */
@@ -477,78 +513,19 @@ static const char *place_text(const struct place *place, char text[NAME_SIZE])
 	return text;
 }
 
-#define HOMES 3
-#define HOMES_SIZE (HOMES * NAME_SIZE)
-
-/* Lists the options that end in @word: "a.timeout, b.timeout or c.timeout".  False: none. */
-static bool list_homes(const char *word, char *list)
+static int fail_unknown(int err, const char *what, const char *name)
 {
-	const char *homes[HOMES], *name;
-	size_t i, count = 0, length = strlen(word);
-	struct beest_text text;
-
-	for (i = 0; i < ROWS && count < HOMES; i++) {
-		name = beest_option_rows[i].name;
-		if (strlen(name) > length && !strcmp(name + strlen(name) - length, word) &&
-		    name[strlen(name) - length - 1] == '.')
-			homes[count++] = name;
-	}
-
-	beest_text_start(&text, list, HOMES_SIZE);
-	for (i = 0; i < count; i++)
-		beest_text_add(&text, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ",
-			       homes[i]);
-	return count > 0;
-}
-
-/* "exchange.timeout" for "HARTEBEEST_TIMEOUT"; NULL: no option has that variable. */
-static const char *name_of_variable(const char *variable)
-{
-	const struct beest_option *row;
-
-	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
-		if (row->environment && !strcmp(row->environment, variable))
-			return row->name;
-	return NULL;
-}
-
-/* A key that begins with the last word of @name, which some take for an object; NULL: none. */
-static const char *key_within(const char *name)
-{
-	static const char *const keys[] = { "rc:timeout", "uc:path_mtu", "ud:qkey",
-					    "cap.max_send_wr", "ah_attr.sl" };
-	const char *tail = tail_of(name);
-	size_t i, length = strlen(tail);
-
-	for (i = 0; i < BEEST_COUNT(keys); i++)
-		if (strcspn(keys[i], ":.") == length && !strncasecmp(keys[i], tail, length))
-			return keys[i];
-	return NULL;
-}
-
-static int fail_unknown(int err, const char *name)
-{
-	char plain[NAME_SIZE], homes[HOMES_SIZE], meant[NAME_SIZE];
+	char plain[NAME_SIZE], meant[NAME_SIZE];
 	struct place place = { .transport = split_name(name, plain) };
-	const char *option = name_of_variable(tail_of(name));
 
-	if (option)
-		return beest_fail(err, "unknown option %s: it is the environment variable of %s",
-				  BEEST_QUOTE(name), option);
-	if (key_within(name))
-		return beest_fail(err, "unknown option %s; it is part of a key, such as \"%s\"",
-				  BEEST_QUOTE(name), key_within(name));
-	if (list_homes(name, homes))
-		return beest_fail(err, "unknown option %s; did you mean %s?", BEEST_QUOTE(name),
-				  homes);
-	place.row = nearest_row(plain);
+	place.row = nearest_row(plain, place.transport < BEEST_TRANSPORTS);
 	if (!place.row)
-		return beest_fail(err, "unknown option %s", BEEST_QUOTE(name));
+		return beest_fail(err, "unknown %s %s", what, BEEST_QUOTE(name));
 
 	if (!place.row->per_transport)
 		place.transport = BEEST_TRANSPORTS;
-	return beest_fail(err, "unknown option %s; the nearest is %s", BEEST_QUOTE(name),
-			  place_text(&place, meant));
+	return beest_fail(err, "unknown %s %s" BEEST_NEAREST_IS "%s", what, BEEST_QUOTE(name),
+			  place.row->name ? place_text(&place, meant) : place.row->environment);
 }
 
 /* ------------------------------------------------- one source at a time - */
@@ -695,6 +672,15 @@ static int fail_in_source(const struct beest_origin *origin, int ret)
 	return beest_fail_prefix(ret, "%s", origin->source);
 }
 
+/* Some take the first part of a key for an object, as in "cap": { "max_send_wr": 1 }. */
+static int fail_named(const char *name, const struct beest_json_entry *entry)
+{
+	if (!entry || entry->type != json_type_object)
+		return fail_unknown(EINVAL, "option", name);
+	return beest_fail(EINVAL, "unknown option %s: a section has no objects, but keys such as "
+			  "\"rc:timeout\" and \"cap.max_send_wr\"", BEEST_QUOTE(name));
+}
+
 /*
  * Sets what a key of the file, @entry, or an argument, NULL, names.  Only the first failure is
  * reported, so later unknown names need no sentence: finding the nearest name for each would take
@@ -708,7 +694,7 @@ static int set_named(struct reading *reading, const char *name, const char *text
 
 	if (!find_place(name, &place))
 		return reading->ret < 0 ? reading->ret :
-		       fail_in_source(&reading->origin, fail_unknown(EINVAL, name));
+		       fail_in_source(&reading->origin, fail_named(name, entry));
 
 	/* Secrets belong neither in files that people copy and show, nor in source code. */
 	if (place.row->type == BEEST_OPTION_SECRET)
@@ -721,54 +707,35 @@ static int set_named(struct reading *reading, const char *name, const char *text
 	return ret < 0 ? fail_value(reading, ret, place.row, name) : 0;
 }
 
-/* Shows "qp_attr.rc:timeout" as "qp_attr": { "rc:timeout": ... }.  False: not an option. */
-static bool show_in_json(const char *name, char form[HOMES_SIZE])
-{
-	char text[NAME_SIZE];
-	struct place place;
-	int section;
-
-	if (!find_place(name, &place))
-		return false;
-	place_text(&place, text);
-	section = (int)strcspn(text, ".");
-	snprintf(form, HOMES_SIZE, "\"%.*s\": { \"%s\": ... }", section, text, text + section + 1);
-	return true;
-}
-
 /* An option outside its section also looks like a section. */
 static int check_section(const struct reading *reading, const struct beest_json_entry *entry)
 {
-	char meant[HOMES_SIZE], section[NAME_SIZE], best[NAME_SIZE] = "";
-	struct beest_nearest nearest;
-	const char *variable;
-	bool known;
-	size_t i;
+	const char *name = entry->section, *dot = strchr(name, '.');
+	struct beest_nearest nearest = BEEST_NEAREST(name + strlen(prefixes[prefix_of(name)]));
+	const struct beest_option *row;
+	char section[NAME_SIZE] = "";
 	int ret;
 
-	beest_nearest_start(&nearest, entry->section +
-			    strlen(prefixes[prefix_of(entry->section)]));
-	for (i = 0; i < ROWS && nearest.distance; i++) {
-		snprintf(section, sizeof(section), "%.*s",
-			 (int)strcspn(beest_option_rows[i].name, "."), beest_option_rows[i].name);
-		if (beest_nearest_offer(&nearest, section))
-			strcpy(best, section);
+	for (row = beest_option_rows; row < beest_option_rows + ROWS && nearest.distance; row++) {
+		snprintf(section, sizeof(section), "%.*s", (int)strcspn(row->name, "."), row->name);
+		beest_nearest_offer(&nearest, section, row);
 	}
 
-	variable = name_of_variable(entry->section);
-	known = !strcmp(best, entry->section);
-	if (known && entry->type == json_type_object)
+	if (!strcmp(section, name) && entry->type == json_type_object)
 		return 0;
-	if (known)
-		ret = beest_fail(EINVAL, "%s: found %s, expected an object", entry->section,
+	row = nearest.best;
+	if (!strcmp(section, name))
+		ret = beest_fail(EINVAL, "%s: found %s, expected an object", name,
 				 BEEST_JSON_FOUND(entry));
-	else if (show_in_json(variable ? variable : entry->section, meant) ||
-		 list_homes(entry->section, meant))
-		ret = beest_fail(EINVAL, "unknown section %s; did you mean %s?",
-				 BEEST_QUOTE(entry->section), meant);
+	else if (dot)
+		ret = beest_fail(EINVAL, "unknown section %s" BEEST_NEAREST_IS
+				 "\"%.*s\": { \"%s\": ... }", BEEST_QUOTE(name),
+				 (int)(dot - name), name, dot + 1);
+	else if (row)
+		ret = beest_fail(EINVAL, "unknown section %s" BEEST_NEAREST_IS "%.*s",
+				 BEEST_QUOTE(name), (int)strcspn(row->name, "."), row->name);
 	else
-		ret = beest_fail(EINVAL, "unknown section %s%s%s", BEEST_QUOTE(entry->section),
-				 best[0] ? "; the nearest is " : "", best);
+		ret = fail_unknown(EINVAL, "section", name);
 	return fail_in_source(&reading->origin, ret);
 }
 
@@ -846,60 +813,15 @@ static void read_environment(struct reading *reading)
 	}
 }
 
-/* Variables that are no options: the second is for scripts that use hartebeest serve. */
-static const char *const other_variables[] = { FILE_VARIABLE, VARIABLE_PREFIX "SERVE_PID" };
-
-/* What people call what these set. */
-static const struct {
-	const char *word, *variable;
-} other_words[] = {
-	{ "SIZE", VARIABLE_PREFIX "NPARTICIPANTS" },
-	{ "WORLD_SIZE", VARIABLE_PREFIX "NPARTICIPANTS" },
-	{ "NRANKS", VARIABLE_PREFIX "NPARTICIPANTS" },
-	{ "MEMCACHED", VARIABLE_PREFIX "EXC_IP_PORT" },
-	{ "EXC_SERVERS", VARIABLE_PREFIX "EXC_IP_PORT" },
-	{ "JOB_ID", VARIABLE_PREFIX "JOB" },
-};
-
-/*
- * The variable that @name, without the common prefix, was meant to be; NULL: none is near.  The
- * names of variables win over those of their options ("RANK" of job.rank), and these over words.
- */
-static const char *nearest_variable(const char *name)
-{
-	const char *best = NULL, *variable;
-	size_t i, common = strlen(VARIABLE_PREFIX);
-	struct beest_nearest nearest;
-
-	beest_nearest_start(&nearest, name);
-	for (i = 0; i < ROWS; i++) {
-		variable = beest_option_rows[i].environment;
-		if (variable && beest_nearest_offer(&nearest, variable + common))
-			best = variable;
-	}
-	for (i = 0; i < BEEST_COUNT(other_variables); i++)
-		if (beest_nearest_offer(&nearest, other_variables[i] + common))
-			best = other_variables[i];
-	for (i = 0; i < ROWS; i++) {
-		variable = beest_option_rows[i].environment;
-		if (variable && beest_nearest_offer(&nearest, tail_of(beest_option_rows[i].name)))
-			best = variable;
-	}
-	for (i = 0; i < BEEST_COUNT(other_words); i++)
-		if (beest_nearest_offer(&nearest, other_words[i].word))
-			best = other_words[i].variable;
-	return best;
-}
-
 static void check_variable(struct beest_text *sentence, const char *name)
 {
-	const char *best = nearest_variable(name + strlen(VARIABLE_PREFIX));
+	const struct beest_option *best = nearest_by_word(name, false);
 
 	if (!best)
 		beest_text_item(sentence, "unknown environment variable %s", name);
-	else if (strcmp(best, name))
-		beest_text_item(sentence, "unknown environment variable %s, the nearest is %s",
-				name, best);
+	else if (!best->environment || strcmp(best->environment, name))
+		beest_text_item(sentence, "unknown environment variable %s" BEEST_NEAREST_IS "%s",
+				name, best->environment ? best->environment : best->name);
 }
 
 static void note_unknown_variables(struct beest_options *options)
@@ -1019,7 +941,7 @@ int beest_options_text(const struct beest_options *options, const char *name,
 	struct place place;
 
 	if (!find_place(name, &place))
-		return fail_unknown(ENOENT, name);
+		return fail_unknown(ENOENT, "option", name);
 
 	if (source)
 		*source = options->origins[slot_of(place.row, place.transport)].source;

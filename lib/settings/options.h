@@ -176,6 +176,7 @@ struct beest_option {
 	const struct beest_word *names;	/* of an int: words for its values; NULL: none */
 	bool joins;			/* names are of flags: "A|B" */
 	int64_t unit;			/* of an int whose time is unit * 2^int ns; 0: no time */
+	const char *called[3];		/* what people call it, for wrong names; NULL: no more */
 	int (*check)(const char *text);	/* of a string that is not empty; may be NULL */
 	const char *help;
 };

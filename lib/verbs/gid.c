@@ -107,8 +107,8 @@ static const struct {
 
 static int parse_rule(const char *text, struct beest_gid_policy *policy)
 {
-	struct beest_nearest nearest;
 	size_t i, length = strcspn(text, ":");
+	struct beest_nearest nearest;
 	char word[16];
 
 	beest_text_copy(policy->text, sizeof(policy->text), text);
@@ -116,18 +116,17 @@ static int parse_rule(const char *text, struct beest_gid_policy *policy)
 		return 0;
 
 	snprintf(word, sizeof(word), "%.*s", (int)BEEST_MIN(length, sizeof(word) - 1), text);
-	beest_nearest_start(&nearest, word);
+	nearest = (struct beest_nearest)BEEST_NEAREST(word);
 	for (i = 0; i < BEEST_COUNT(rules); i++) {
-		beest_nearest_offer(&nearest, rule_words[i]);
+		beest_nearest_offer(&nearest, rule_words[i], rule_words[i]);
 		if (text[length] != ':' || strcmp(word, rule_words[i]) != 0 || !rules[i].parse)
 			continue;
 		policy->rule = (enum beest_gid_rule)i;
 		return rules[i].parse(text + length + 1, policy);
 	}
 
-	return beest_fail(EINVAL, "%s is not a choice of GID: " BEEST_GID_RULES_TEXT "%s%s%s",
-			  BEEST_QUOTE(text), nearest.best ? " (did you mean '" : "",
-			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "");
+	return beest_fail(EINVAL, "%s is not a choice of GID: " BEEST_GID_RULES_TEXT "%s",
+			  BEEST_QUOTE(text), BEEST_NEAREST_TEXT(&nearest));
 }
 
 int beest_gid_policy_parse(const char *gid, enum beest_roce roce, int family,

@@ -405,20 +405,18 @@ static int walk_by_distance(struct walk *walk, struct ibv_device **list, const c
 static int device_unknown(const struct walk *walk, const char *name, struct ibv_device **list)
 {
 	struct beest_text known = BEEST_TEXT(BEEST_REASON_SIZE);
-	struct beest_nearest nearest;
+	struct beest_nearest nearest = BEEST_NEAREST(walk->wanted.text);
 
-	beest_nearest_start(&nearest, walk->wanted.text);
 	for (; *list; list++) {
-		beest_nearest_offer(&nearest, (*list)->name);
+		beest_nearest_offer(&nearest, (*list)->name, (*list)->name);
 		beest_text_item(&known, "%s", (*list)->name);
 	}
 	if (walk->filters)
 		return beest_fail(ENODEV, "no RDMA device is left by device.name %s: this machine "
 				  "has %s", BEEST_QUOTE(name), known.buffer);
 
-	return beest_fail(ENODEV, "there is no RDMA device %s%s%s%s: this machine has %s",
-			  BEEST_QUOTE(walk->wanted.text), nearest.best ? " (did you mean '" : "",
-			  nearest.best ? nearest.best : "", nearest.best ? "'?)" : "",
+	return beest_fail(ENODEV, "there is no RDMA device %s%s: this machine has %s",
+			  BEEST_QUOTE(walk->wanted.text), BEEST_NEAREST_TEXT(&nearest),
 			  known.buffer);
 }
 

@@ -113,7 +113,7 @@ static void wrong_options(void **state)
 	assert_int_equal(RUN("info", "--", "--json"), STATUS_USAGE);
 	REFUSES("'--json' is one argument too many");
 	assert_int_equal(RUN("info", "-odevice.nmae=fake0"), STATUS_USAGE);
-	REFUSES("hartebeest info: argument: unknown option 'device.nmae'; the nearest is "
+	REFUSES("hartebeest info: argument: unknown option 'device.nmae', the nearest is "
 		  "device.name");
 	assert_int_equal(RUN("info", "-o", "exchange.timeout=5"), STATUS_USAGE);
 	REFUSES("exchange.timeout");

@@ -150,8 +150,8 @@ static void test_bad_names(void **state)
 {
 	(void)state;
 	fake_verbs_add("mlx5_1");
-	fails("mlx4_1", "auto", -ENODEV, "there is no RDMA device 'mlx4_1' (did you mean "
-	      "'mlx5_1'?): this machine has fake0; mlx5_1");
+	fails("mlx4_1", "auto", -ENODEV, "there is no RDMA device 'mlx4_1', the nearest is "
+	      "mlx5_1: this machine has fake0; mlx5_1");
 	fails("qib0", "auto", -ENODEV, "no RDMA device 'qib0': this machine has");
 	fails("", "auto", -EINVAL, "'' is not the name of a device");
 	fails(":1", "auto", -EINVAL, "':1' is not the name of a device");

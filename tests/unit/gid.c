@@ -454,10 +454,10 @@ static const struct {
 	{ "", "'' is not a choice of GID: auto, index:3, gid:fe80::1, ip:10.0.0.5, "
 	      "subnet:10.0.0.0/24 or netdev:ib0" },
 	{ "3", "'3' is not a choice of GID" },
-	{ "Auto", "(did you mean 'auto'?)" },
-	{ "autoo", "(did you mean 'auto'?)" },
+	{ "Auto", ", the nearest is auto" },
+	{ "autoo", ", the nearest is auto" },
 	{ "auto:", "'auto:' is not a choice of GID" },
-	{ "idnex:3", "(did you mean 'index'?)" },
+	{ "idnex:3", ", the nearest is index" },
 	{ "netdevice:ib0", "'netdevice:ib0' is not a choice of GID" },
 	{ "index", "'index' is not a choice of GID" },
 	{ "averyveryverylongword:3", "is not a choice of GID" },

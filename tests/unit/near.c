@@ -248,7 +248,7 @@ static void patterns_that_leave_nothing(void **state)
 	fails("^mlx5_0,", -EINVAL, "'' is not the name of a device");
 	/* One digit more is another adapter. */
 	fake_verbs.devices[1].name = "mlx5_10";
-	fails("mlx5_1", -ENODEV, "there is no RDMA device 'mlx5_1' (did you mean ");
+	fails("mlx5_1", -ENODEV, "there is no RDMA device 'mlx5_1', the nearest is ");
 	for (i = 0; i < 40; i++)
 		strcat(many, i ? ",mlx5_0" : "mlx5_0");
 	fails(many, -EINVAL, "more than 32 names of devices");

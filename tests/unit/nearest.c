@@ -11,12 +11,11 @@ static const char *const keys[] = {
 
 static const char *nearest_key(const char *word)
 {
-	struct beest_nearest nearest;
+	struct beest_nearest nearest = BEEST_NEAREST(word);
 	size_t i;
 
-	beest_nearest_start(&nearest, word);
 	for (i = 0; i < BEEST_COUNT(keys); i++)
-		beest_nearest_offer(&nearest, keys[i]);
+		beest_nearest_offer(&nearest, keys[i], keys[i]);
 	return nearest.best;
 }
 
@@ -25,7 +24,7 @@ static size_t distance(const char *a, const char *b)
 {
 	struct beest_nearest nearest = { a, NULL, 99 };
 
-	beest_nearest_offer(&nearest, b);
+	beest_nearest_offer(&nearest, b, b);
 	return nearest.distance;
 }
 
@@ -65,15 +64,15 @@ static void test_finds_the_nearest(void **state)
 
 static void test_first_of_equals_wins(void **state)
 {
-	struct beest_nearest nearest;
+	struct beest_nearest nearest = BEEST_NEAREST("qp9");
 
 	(void)state;
-	beest_nearest_start(&nearest, "qp9");
-	beest_nearest_offer(&nearest, "qp1");
-	beest_nearest_offer(&nearest, "qp2");
-	assert_string_equal(nearest.best, "qp1");
-	beest_nearest_offer(&nearest, "qp9");
-	assert_string_equal(nearest.best, "qp9");
+	assert_string_equal(BEEST_NEAREST_TEXT(&nearest), "");
+	beest_nearest_offer(&nearest, "qp1", "one");
+	beest_nearest_offer(&nearest, "qp2", "two");
+	assert_string_equal(nearest.best, "one");
+	beest_nearest_offer(&nearest, "qp9", "nine");
+	assert_string_equal(BEEST_NEAREST_TEXT(&nearest), ", the nearest is nine");
 }
 
 /* At most a third of the word may differ. */

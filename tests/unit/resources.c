@@ -503,19 +503,19 @@ static void never_created(void **state)
 	assert_int_equal(qp_make(hb, "pair-1", "domain", 2, "queue", "queue", NULL), 0);
 
 	assert_int_equal(hartebeest_pd_get(hb, "domein", &pd), -ENOENT);
-	assert_error_is("no protection domain is called 'domein'; the nearest name is 'domain'");
+	assert_error_is("no protection domain is called 'domein', the nearest is domain");
 	assert_int_equal(hartebeest_pd_destroy(hb, "pair-1"), -ENOENT);	/* of another kind */
 	assert_error_is("no protection domain is called 'pair-1'");
 	assert_int_equal(hartebeest_cq_get(hb, "Queue", &cq), -ENOENT);
-	assert_error_is("no completion queue is called 'Queue'; the nearest name is 'queue'");
+	assert_error_is("no completion queue is called 'Queue', the nearest is queue");
 	assert_int_equal(hartebeest_cq_destroy(hb, "Queue"), -ENOENT);
 	assert_int_equal(hartebeest_mr_get(hb, "regions", &mr), -ENOENT);
-	assert_error_is("no memory region is called 'regions'; the nearest name is 'region'");
+	assert_error_is("no memory region is called 'regions', the nearest is region");
 	assert_int_equal(hartebeest_mr_destroy(hb, "regions"), -ENOENT);
 	assert_int_equal(hartebeest_mr_publish(hb, "regions", "key", 0), -ENOENT);
-	assert_error_is("no memory region is called 'regions'; the nearest name is 'region'");
+	assert_error_is("no memory region is called 'regions', the nearest is region");
 	assert_int_equal(hartebeest_qp_get(hb, "pair-l", &qp), -ENOENT);
-	assert_error_is("no queue pair is called 'pair-l'; the nearest name is 'pair-1'");
+	assert_error_is("no queue pair is called 'pair-l', the nearest is pair-1");
 	assert_int_equal(hartebeest_qp_destroy(hb, "pair-l"), -ENOENT);
 	assert_int_equal(hartebeest_qp_cap(hb, "pair-l", &cap), -ENOENT);
 	assert_int_equal(hartebeest_qp_init(hb, "pair-l"), -ENOENT);
@@ -526,12 +526,12 @@ static void never_created(void **state)
 	assert_int_equal(hartebeest_qp_confirm(hb, "pair-l", "key", 0), -ENOENT);
 	assert_int_equal(hartebeest_qp_reconnect(hb, "pair-l", "key", 0), -ENOENT);
 	assert_int_equal(hartebeest_qp_ud_address(hb, "pair-l", "key", &address), -ENOENT);
-	assert_error_is("no queue pair is called 'pair-l'; the nearest name is 'pair-1'");
+	assert_error_is("no queue pair is called 'pair-l', the nearest is pair-1");
 
 	assert_int_equal(mr_make(hb, "m", "domein", 1, RW, &mr), -ENOENT);
-	assert_error_is("no protection domain is called 'domein'; the nearest name is 'domain'");
+	assert_error_is("no protection domain is called 'domein', the nearest is domain");
 	assert_int_equal(qp_make(hb, "q", "domain", 2, "qeue", "queue", &qp), -ENOENT);
-	assert_error_is("no completion queue is called 'qeue'; the nearest name is 'queue'");
+	assert_error_is("no completion queue is called 'qeue', the nearest is queue");
 	assert_int_equal(qp_make(hb, "q", "domain", 2, "queue", "qeue", &qp), -ENOENT);
 	assert_int_equal(qp_make(hb, "q", "domein", 2, "queue", "queue", &qp),
 			 -ENOENT);
@@ -805,7 +805,7 @@ static void a_request(void **state)
 
 	request.srq = "sqr";
 	assert_int_equal(hartebeest_qp_create(hb, "other", &request, NULL), -ENOENT);
-	assert_error_is("no shared receive queue is called 'sqr'; the nearest name is 'srq'");
+	assert_error_is("no shared receive queue is called 'sqr', the nearest is srq");
 	request.srq = NULL;
 	request.cap.max_send_sge = 1000000;
 	fake_verbs_fail("ibv_create_qp", 1, EPERM);

@@ -166,7 +166,7 @@ static void test_find_names_the_nearest(void **state)
 	added(&qp_kind, "qp0");
 	added(&mr_kind, "qp11");
 	assert_null(beest_table_find(&table, &qp_kind, "qp1"));
-	assert_error_is("no queue pair is called 'qp1'; the nearest name is 'qp0'");
+	assert_error_is("no queue pair is called 'qp1', the nearest is qp0");
 }
 
 static void test_find_with_nothing_near(void **state)
