@@ -30,7 +30,121 @@
 /* How long a tombstone lives, in seconds: the peer may be about to read it. */
 #define TOMBSTONE_TTL 60
 
-enum state { DIRTY, CLEAN, LOST, DOOMED };
+/*
+ * What the server has of a record, as far as is known.  CLEAN to REFUSED are settled, from DOOMED
+ * on the record is to go.
+ */
+enum state {
+	STAYS,			/* in the table: the event changes nothing */
+	NEW,			/* no version was ever sent */
+	DIRTY,			/* the server may have another version: to be set */
+	SENT,			/* this version is under way, or its answer was not awaited */
+	LOST,			/* to be added, so as to replace no other process's record */
+	ADDED,			/* as SENT */
+	CLEAN,			/* stored */
+	OCCUPIED,		/* add-only message: a value is there, perhaps its own */
+	REPLACED,		/* another process's record is there */
+	REFUSED,		/* too large for the server: never sent again */
+	DOOMED,			/* to be read: whose is it? */
+	OURS,			/* to be deleted or, of a queue pair, closed */
+	REMOVED,		/* as SENT */
+	MISSING,		/* the tombstone of a queue pair that is absent: to be added */
+	BURIED,			/* as SENT */
+	FREED,			/* in the table: the lease is forgotten */
+};
+
+enum event {
+	NOTHING,
+	/* What the process wants. */
+	PUT,
+	REPUBLISH,
+	DOOM,
+	WITHDRAW,		/* DOOM, stored a moment ago */
+	LOSE,			/* its server has lost all */
+	/* What was read. */
+	SAME,
+	DUE,			/* SAME, to be renewed */
+	OLDER,
+	ABSENT,
+	ANOTHERS,
+	TAKEN,			/* neither SAME nor OLDER, of a message */
+	TOMBSTONE,		/* SAME, of a closed record */
+	/* What a write has brought. */
+	SEND,
+	STORED,
+	EXISTS,			/* add-only message */
+	TOO_LARGE,
+	FAILED,
+	OUTDATED,		/* an older version was written, perhaps last */
+	EVENTS
+};
+
+/* A record is renewed only after it was seen, so as not to replace another process's. */
+static const uint8_t transitions[FREED][EVENTS] = {
+	[NEW] = {
+		[DOOM] = FREED, [SEND] = SENT, [OUTDATED] = DIRTY,
+	},
+	[DIRTY] = {
+		[DOOM] = DOOMED, [ANOTHERS] = REPLACED, [SEND] = SENT,
+	},
+	[SENT] = {
+		[PUT] = DIRTY, [REPUBLISH] = DIRTY, [DOOM] = DOOMED,
+		[SAME] = CLEAN, [OLDER] = DIRTY, [ABSENT] = DIRTY, [ANOTHERS] = REPLACED,
+		[STORED] = CLEAN, [EXISTS] = OCCUPIED, [TOO_LARGE] = REFUSED, [FAILED] = DIRTY,
+		[OUTDATED] = DIRTY,
+	},
+	[LOST] = {
+		[PUT] = DIRTY, [REPUBLISH] = DIRTY, [DOOM] = DOOMED,
+		[OLDER] = DIRTY, [ANOTHERS] = REPLACED, [SEND] = ADDED,
+	},
+	[ADDED] = {
+		[PUT] = DIRTY, [REPUBLISH] = DIRTY, [DOOM] = DOOMED,
+		[SAME] = CLEAN, [OLDER] = DIRTY, [ABSENT] = LOST, [ANOTHERS] = REPLACED,
+		[STORED] = CLEAN, [EXISTS] = OCCUPIED, [TOO_LARGE] = REFUSED, [FAILED] = LOST,
+		[OUTDATED] = LOST,
+	},
+	[CLEAN] = {
+		[PUT] = DIRTY, [REPUBLISH] = DIRTY, [DOOM] = DOOMED, [WITHDRAW] = OURS,
+		[LOSE] = LOST,
+		[DUE] = DIRTY, [OLDER] = DIRTY, [ABSENT] = LOST, [ANOTHERS] = REPLACED,
+		[TAKEN] = FREED, [OUTDATED] = DIRTY,
+	},
+	[OCCUPIED] = {
+		[PUT] = DIRTY, [LOSE] = LOST, [TAKEN] = FREED,
+	},
+	[REPLACED] = {
+		[PUT] = DIRTY, [REPUBLISH] = DIRTY, [DOOM] = FREED,
+	},
+	[REFUSED] = {
+		[PUT] = DIRTY, [DOOM] = DOOMED,
+	},
+	[DOOMED] = {
+		[PUT] = DIRTY, [LOSE] = MISSING,
+		[SAME] = OURS, [OLDER] = OURS, [ABSENT] = MISSING, [ANOTHERS] = FREED,
+		[TOMBSTONE] = FREED,
+	},
+	[OURS] = {
+		[PUT] = DIRTY, [LOSE] = MISSING,
+		[ABSENT] = MISSING, [ANOTHERS] = FREED, [TOMBSTONE] = FREED,
+		[SEND] = REMOVED, [OUTDATED] = DOOMED,
+	},
+	[REMOVED] = {
+		[PUT] = DIRTY, [LOSE] = MISSING,
+		[SAME] = OURS, [OLDER] = OURS, [ABSENT] = MISSING, [ANOTHERS] = FREED,
+		[TOMBSTONE] = FREED,
+		[STORED] = FREED, [TOO_LARGE] = FREED, [FAILED] = OURS, [OUTDATED] = DOOMED,
+	},
+	[MISSING] = {
+		[PUT] = DIRTY,
+		[OLDER] = OURS, [ANOTHERS] = FREED, [TOMBSTONE] = FREED,
+		[SEND] = BURIED, [OUTDATED] = DOOMED,
+	},
+	[BURIED] = {
+		[PUT] = DIRTY, [LOSE] = MISSING,
+		[OLDER] = OURS, [ABSENT] = MISSING, [ANOTHERS] = FREED, [TOMBSTONE] = FREED,
+		[STORED] = FREED, [TOO_LARGE] = FREED, [FAILED] = MISSING, [OUTDATED] = DOOMED,
+	},
+};
 
 /* A key and bytes that never change, so that a request may use them while the lease changes. */
 struct beest_lease_copy {
@@ -39,6 +153,7 @@ struct beest_lease_copy {
 	int64_t ttl;		/* seconds */
 	uint8_t flags;
 	bool add_only;		/* is only added ... */
+	bool repeated;		/* ... and put again as it was: it may be refused */
 	uint64_t unique;	/* ... or replaces the value that has it; 0: none */
 	size_t size;
 	char *key;
@@ -54,16 +169,7 @@ struct lease {
 	uint64_t serial, digest;
 	struct beest_lease_copy *copy;
 	enum state state;
-	bool sent;		/* this version is on its way or stored */
-	bool offered;		/* the server may have some version */
-	bool superseded;	/* another process's record is there, ... */
-	bool contested;		/* ... or once was */
-	bool refused;		/* this version is too large for the server: never sent again */
-	bool occupied;		/* add-only, but there is another value, or an earlier attempt's */
-	bool repeated;		/* add-only, and put again as it was: it may be refused */
-	bool checked;		/* DOOMED: was read, and is ours ... */
-	bool gone;		/* ... or absent: a tombstone is added, not set */
-	bool listed;		/* the list that it joins was there, as far as is known */
+	bool contested;		/* another process's record was there once */
 	int64_t stored;		/* when it was stored last; 0: never */
 	uint64_t found;		/* requests of this number or later find it there */
 };
@@ -79,12 +185,12 @@ struct beest_leases {
 	size_t count;
 	bool ended;			/* takes no more records that go at the end */
 	/*
-	 * First the leases that are not CLEAN, in the order in which they became so: most
-	 * looks walk only these.  Then the CLEAN ones, in the order in which they were last
+	 * First the leases that are not settled, in the order in which they became so: most
+	 * looks walk only these.  Then the settled ones, in the order in which they were last
 	 * stored or read in turn.
 	 */
 	struct lease *first, *last;
-	struct lease *clean;		/* the first CLEAN one; NULL: there is none */
+	struct lease *settled;		/* the first settled one; NULL: there is none */
 };
 
 /* ----------------------------------------------------------------- open, close --- */
@@ -177,10 +283,25 @@ static void lease_set_serial(struct beest_leases *leases, struct lease *lease, u
 	*at = lease;
 }
 
+static bool state_is_settled(enum state state)
+{
+	return state >= CLEAN && state <= REFUSED;
+}
+
+static bool lease_is_doomed(const struct lease *lease)
+{
+	return lease->state >= DOOMED;
+}
+
+static bool lease_is_sent(const struct lease *lease)
+{
+	return transitions[lease->state][FAILED];
+}
+
 static void lease_unlink(struct beest_leases *leases, struct lease *lease)
 {
-	if (leases->clean == lease)
-		leases->clean = lease->behind;
+	if (leases->settled == lease)
+		leases->settled = lease->behind;
 	*(lease->before ? &lease->before->behind : &leases->first) = lease->behind;
 	*(lease->behind ? &lease->behind->before : &leases->last) = lease->before;
 }
@@ -188,24 +309,12 @@ static void lease_unlink(struct beest_leases *leases, struct lease *lease)
 /* Puts it at the end of its part of the list. */
 static void lease_link(struct beest_leases *leases, struct lease *lease)
 {
-	lease->behind = lease->state == CLEAN ? NULL : leases->clean;
+	lease->behind = state_is_settled(lease->state) ? NULL : leases->settled;
 	lease->before = lease->behind ? lease->behind->before : leases->last;
 	*(lease->before ? &lease->before->behind : &leases->first) = lease;
 	*(lease->behind ? &lease->behind->before : &leases->last) = lease;
-	if (lease->state == CLEAN && !leases->clean)
-		leases->clean = lease;
-}
-
-static void lease_set_state(struct beest_leases *leases, struct lease *lease, enum state state)
-{
-	bool moves = (lease->state == CLEAN) != (state == CLEAN);
-
-	if (moves)
-		lease_unlink(leases, lease);
-	lease->state = state;
-	lease->sent = false;
-	if (moves)
-		lease_link(leases, lease);
+	if (state_is_settled(lease->state) && !leases->settled)
+		leases->settled = lease;
 }
 
 static void lease_remove(struct beest_leases *leases, struct lease *lease)
@@ -218,6 +327,30 @@ static void lease_remove(struct beest_leases *leases, struct lease *lease)
 	free(lease);
 }
 
+static bool copy_is_closed(const struct beest_lease_copy *copy)
+{
+	return copy->flags & BEEST_RECORD_CLOSED;
+}
+
+/* Takes the row of the table.  False: the event changes nothing.  May free the lease. */
+static bool lease_step(struct beest_leases *leases, struct lease *lease, enum event event)
+{
+	enum state next = (enum state)transitions[lease->state][event];
+
+	/* There is nothing to remove, but a peer that follows a queue pair must still learn it. */
+	if (next == FREED || (next == MISSING && !copy_is_closed(lease->copy))) {
+		lease_remove(leases, lease);
+	} else if (next != STAYS && state_is_settled(next) == state_is_settled(lease->state)) {
+		lease->state = next;
+	} else if (next != STAYS) {
+		lease_unlink(leases, lease);
+		lease->state = next;
+		lease_link(leases, lease);
+	}
+
+	return next != STAYS;
+}
+
 /* Has a message expired?  Servers count whole seconds, so allow one. */
 static bool lease_is_expired(const struct lease *lease, int64_t now)
 {
@@ -227,8 +360,7 @@ static bool lease_is_expired(const struct lease *lease, int64_t now)
 
 static bool lease_is_due(const struct lease *lease, int64_t now)
 {
-	return lease->copy->row->in_turn && !lease->copy->row->joins && lease->copy->ttl &&
-	       lease->stored &&
+	return lease->copy->row->in_turn && lease->copy->ttl && lease->stored &&
 	       now - lease->stored > lease->copy->ttl * BEEST_SECOND / 3;
 }
 
@@ -289,6 +421,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	copy->ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
 	copy->flags = wanted->flags;
 	copy->add_only = wanted->add_only;
+	copy->repeated = false;
 	copy->unique = wanted->unique;
 	copy->size = wanted->size;
 	copy->key = (char *)copy->bytes + wanted->size;
@@ -307,18 +440,15 @@ static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
 	struct beest_lease_copy *previous = lease ? lease->copy : NULL;
 
 	if (!lease)
-		lease = lease_add(leases, wanted->server, copy, DIRTY);
+		lease = lease_add(leases, wanted->server, copy, NEW);
 	if (!lease)
 		return copy;
-	lease->repeated = wanted->add_only && previous && previous->add_only &&
-			  lease->digest == wanted->digest;
+	copy->repeated = wanted->add_only && previous && previous->add_only &&
+			 lease->digest == wanted->digest;
 	lease->copy = copy;
 	lease_set_serial(leases, lease, wanted->serial);
 	lease->digest = wanted->digest;
-	lease->superseded = false;
-	lease->refused = lease->occupied = false;
-	lease->checked = lease->gone = false;
-	lease_set_state(leases, lease, DIRTY);
+	lease_step(leases, lease, PUT);
 
 	return previous;
 }
@@ -350,28 +480,40 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, wanted->key);
-	has = lease && lease->state != DOOMED && lease->serial == wanted->serial &&
+	has = lease && !lease_is_doomed(lease) && lease->serial == wanted->serial &&
 	      lease->digest == wanted->digest;
 	pthread_mutex_unlock(&leases->lock);
 
 	return has;
 }
 
+static unsigned int lease_facts(const struct lease *lease)
+{
+	const bool settled = state_is_settled(lease->state);
+	unsigned int facts = BEEST_LEASE_THERE;
+
+	if (settled)
+		facts |= BEEST_LEASE_SETTLED;
+	if (lease->contested)
+		facts |= BEEST_LEASE_CONTESTED;
+	if (lease->state == REFUSED)
+		facts |= BEEST_LEASE_REFUSED;
+	else if (settled || lease_is_sent(lease))
+		facts |= BEEST_LEASE_SENT;
+	if (lease->state == OCCUPIED)
+		facts |= BEEST_LEASE_OCCUPIED;
+
+	return facts;
+}
+
 bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lease_fact fact)
 {
 	const struct lease *lease;
-	unsigned int facts = BEEST_LEASE_SETTLED;
+	unsigned int facts;
 
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	if (lease)
-		facts = BEEST_LEASE_THERE |
-			(lease->state == CLEAN || lease->refused ? BEEST_LEASE_SETTLED : 0) |
-			(lease->contested ? BEEST_LEASE_CONTESTED : 0) |
-			(lease->refused ? BEEST_LEASE_REFUSED : 0) |
-			(lease->state == CLEAN || (lease->sent && !lease->refused) ?
-			 BEEST_LEASE_SENT : 0) |
-			(lease->occupied ? BEEST_LEASE_OCCUPIED : 0);
+	facts = lease ? lease_facts(lease) : BEEST_LEASE_SETTLED;
 	pthread_mutex_unlock(&leases->lock);
 
 	return facts & fact;
@@ -383,10 +525,8 @@ void beest_lease_republish(struct beest_leases *leases, const char *key)
 
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	if (lease && lease->state != DOOMED) {
-		lease->superseded = lease->listed = false;
-		lease_set_state(leases, lease, DIRTY);
-	}
+	if (lease)
+		lease_step(leases, lease, REPUBLISH);
 	pthread_mutex_unlock(&leases->lock);
 }
 
@@ -455,24 +595,21 @@ static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 
 /*
  * Forgets a record that no server has, that another process replaced, or that is to stay.
- * @closed: its tombstone; NULL: none.  @checked: it is ours, and need not be read first.
+ * @closes: its tombstone is left, if its kind has one.
  */
-static void lease_doom(struct beest_leases *leases, struct lease *lease,
-		       struct beest_lease_copy *closed, bool checked)
+static void lease_doom(struct beest_leases *leases, struct lease *lease, bool closes,
+		       enum event event)
 {
-	if (lease->superseded || !lease->offered ||
-	    lease->copy->row->ending == BEEST_RECORD_STAYS) {
-		copy_release(closed);
-		lease_remove(leases, lease);
-		return;
-	}
+	struct beest_lease_copy *closed = closes ? copy_closed(leases, lease->copy) : NULL;
+
 	if (closed) {
 		copy_release(lease->copy);
 		lease->copy = closed;
 	}
-	lease_set_state(leases, lease, DOOMED);
-	lease->checked = checked;
-	lease->gone = false;
+	if (lease->copy->row->ending == BEEST_RECORD_STAYS)
+		lease_remove(leases, lease);
+	else
+		lease_step(leases, lease, event);
 }
 
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
@@ -485,8 +622,8 @@ void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
 	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->owners[serial % BUCKETS]; lease; lease = sibling) {
 		sibling = lease->sibling;
-		if (lease->serial == serial && lease->state != DOOMED)
-			lease_doom(leases, lease, copy_closed(leases, lease->copy), false);
+		if (lease->serial == serial && !lease_is_doomed(lease))
+			lease_doom(leases, lease, true, DOOM);
 	}
 	pthread_mutex_unlock(&leases->lock);
 }
@@ -498,10 +635,10 @@ bool beest_lease_doom_key(struct beest_leases *leases, const char *key)
 
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	kept = lease && lease->state != DOOMED;
+	kept = lease && !lease_is_doomed(lease);
 	if (kept)
-		lease_doom(leases, lease, NULL, lease->state == CLEAN &&
-			   beest_clock_now() - lease->stored <= OURS_TIME);
+		lease_doom(leases, lease, false, lease->state == CLEAN &&
+			   beest_clock_now() - lease->stored <= OURS_TIME ? WITHDRAW : DOOM);
 	pthread_mutex_unlock(&leases->lock);
 
 	return kept;
@@ -515,8 +652,8 @@ void beest_lease_doom_all(struct beest_leases *leases)
 	leases->ended = true;
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
-		if (lease->state != DOOMED && lease->copy->row->ending != BEEST_RECORD_STAYS)
-			lease_doom(leases, lease, copy_closed(leases, lease->copy), false);
+		if (!lease_is_doomed(lease) && lease->copy->row->ending != BEEST_RECORD_STAYS)
+			lease_doom(leases, lease, true, DOOM);
 	}
 	pthread_mutex_unlock(&leases->lock);
 }
@@ -532,8 +669,8 @@ bool beest_lease_is_busy(struct beest_leases *leases)
 	bool busy = false;
 
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->first; lease != leases->clean; lease = lease->behind)
-		busy |= lease->state == DOOMED && writers_of(lease->copy);
+	for (lease = leases->first; lease != leases->settled; lease = lease->behind)
+		busy |= lease_is_doomed(lease) && writers_of(lease->copy);
 	pthread_mutex_unlock(&leases->lock);
 
 	return busy;
@@ -545,8 +682,8 @@ size_t beest_lease_count(struct beest_leases *leases, bool doomed)
 	size_t count = 0;
 
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->first; doomed && lease != leases->clean; lease = lease->behind)
-		count += lease->state == DOOMED;
+	for (lease = leases->first; doomed && lease != leases->settled; lease = lease->behind)
+		count += lease_is_doomed(lease);
 	count = doomed ? count : leases->count;
 	pthread_mutex_unlock(&leases->lock);
 
@@ -567,23 +704,6 @@ size_t beest_lease_largest(struct beest_leases *leases, size_t server)
 	return most;
 }
 
-static bool copy_is_closed(const struct beest_lease_copy *copy)
-{
-	return copy->flags & BEEST_RECORD_CLOSED;
-}
-
-/*
- * A DOOMED record is absent.  There is nothing to remove, but a peer that follows a queue pair
- * must still learn that it is gone.
- */
-static void lease_missed(struct beest_leases *leases, struct lease *lease)
-{
-	lease->checked = lease->gone = true;
-	lease->sent = false;
-	if (!copy_is_closed(lease->copy))
-		lease_remove(leases, lease);
-}
-
 void beest_lease_lose(struct beest_leases *leases, size_t server)
 {
 	struct lease *lease, *behind;
@@ -592,15 +712,12 @@ void beest_lease_lose(struct beest_leases *leases, size_t server)
 	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
-		if (lease->server != server || lease->superseded)
+		if (lease->server != server)
 			continue;
-		lease->listed = false;
 		if (lease_is_expired(lease, now))
 			lease_remove(leases, lease);
-		else if (lease->state == DOOMED)
-			lease_missed(leases, lease);
-		else if (lease->state == CLEAN)
-			lease_set_state(leases, lease, LOST);
+		else
+			lease_step(leases, lease, LOSE);
 	}
 	pthread_mutex_unlock(&leases->lock);
 }
@@ -614,8 +731,7 @@ bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t num
 	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->last; lease; lease = lease->before)
 		if (lease->server == server && lease->state == CLEAN && lease->stored &&
-		    lease->found <= number && !lease->superseded && !lease->copy->row->taken &&
-		    !lease->copy->row->joins && nth-- == 0)
+		    lease->found <= number && !lease->copy->row->taken && nth-- == 0)
 			break;
 	if (lease)
 		strcpy(key, lease->copy->key);
@@ -626,12 +742,6 @@ bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t num
 
 /* -------------------------------------------------------------------- the plan --- */
 
-static bool lease_is_unsent(const struct lease *lease)
-{
-	return lease->state != CLEAN && !lease->sent && !lease->refused &&
-	       (lease->state != DOOMED || lease->checked);
-}
-
 /*
  * Must it be read, to see the result of a write, or whose record would be removed?  A write whose
  * answer was not awaited is read back whatever the kind, but not while another plan writes it.  So
@@ -639,26 +749,29 @@ static bool lease_is_unsent(const struct lease *lease)
  */
 static bool lease_is_unseen(const struct lease *lease)
 {
-	if (writers_of(lease->copy))
-		return false;
+	const struct beest_lease_copy *copy = lease->copy;
 
-	return lease->state == DOOMED ? !lease->checked || lease->sent :
-	       lease->state != CLEAN && !lease->copy->row->taken &&
-	       (lease->copy->row->read_back || lease->sent || lease->repeated);
+	if (writers_of(copy) || state_is_settled(lease->state))
+		return false;
+	if (lease_is_doomed(lease))
+		return lease->state == DOOMED || lease_is_sent(lease);
+
+	return !copy->row->taken &&
+	       (copy->row->read_back || copy->repeated || lease_is_sent(lease));
 }
 
-/* All four arrays are one block.  A lease has at most two writes. */
+/* All four arrays are one block. */
 static int plan_allocate(struct beest_lease_plan *plan, size_t leases, size_t spare)
 {
-	size_t room = 2 * leases + spare + 1;
+	size_t room = leases + spare + 1;
 
 	plan->writes = calloc(1, room * (sizeof(*plan->writes) + sizeof(*plan->keys)) +
-				 (3 * leases + 2) * sizeof(*plan->written));
+				 (2 * leases + 1) * sizeof(*plan->written));
 	if (!plan->writes)
 		return beest_fail(ENOMEM, "no memory for a request of %zu records", leases);
 	plan->keys = (const char **)(plan->writes + room);
 	plan->written = (struct beest_lease_copy **)(plan->keys + room);
-	plan->read = plan->written + 2 * leases + 1;
+	plan->read = plan->written + leases;
 
 	return 0;
 }
@@ -678,32 +791,36 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 }
 
 static void plan_add(struct beest_lease_plan *plan, struct beest_lease_copy *copy,
-		     enum beest_kv_verb verb, size_t size)
+		     enum beest_kv_verb verb)
 {
 	__atomic_add_fetch(&copy->writers, 1, __ATOMIC_RELAXED);
 	plan->written[plan->write_count] = copy_hold(copy);
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
-		.verb = verb, .key = copy->key, .value = copy->bytes, .size = size,
+		.verb = verb, .key = copy->key, .value = copy->bytes, .size = copy->size,
 		.ttl = copy->ttl, .answered = copy->row->taken, .unique = copy->unique,
 	};
 }
 
-static void plan_write(struct beest_lease_plan *plan, struct lease *lease)
+static enum beest_kv_verb lease_verb(const struct lease *lease)
 {
-	struct beest_lease_copy *copy = lease->copy;
-	enum beest_kv_verb verb = copy->row->joins ? BEEST_KV_APPEND :
-				  lease->state == LOST || lease->gone ? BEEST_KV_ADD :
-				  copy->unique ? BEEST_KV_CAS :
-				  copy->add_only ? BEEST_KV_ADD :
-				  lease->state == DOOMED && !copy_is_closed(copy) ?
-				  BEEST_KV_DELETE : BEEST_KV_SET;
+	const struct beest_lease_copy *copy = lease->copy;
 
-	/* Nothing can be appended to a list that is not there. */
-	if (copy->row->joins && !lease->listed)
-		plan_add(plan, copy, BEEST_KV_ADD, 0);
-	plan_add(plan, copy, verb, copy->size);
-	lease->sent = true;
-	lease->offered = true;
+	if (lease->state == OURS)
+		return copy_is_closed(copy) ? BEEST_KV_SET : BEEST_KV_DELETE;
+	if (lease->state == LOST || lease->state == MISSING)
+		return BEEST_KV_ADD;
+
+	return copy->unique ? BEEST_KV_CAS : copy->add_only ? BEEST_KV_ADD : BEEST_KV_SET;
+}
+
+/* Sends it, if that is due. */
+static void plan_write(struct beest_leases *leases, struct beest_lease_plan *plan,
+		       struct lease *lease)
+{
+	const enum beest_kv_verb verb = lease_verb(lease);
+
+	if (lease_step(leases, lease, SEND))
+		plan_add(plan, lease->copy, verb);
 }
 
 static void plan_read(struct beest_lease_plan *plan, struct lease *lease)
@@ -722,13 +839,12 @@ static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *
 	size_t budget = READ_BACK_MAX - 1;
 	bool unseen;
 
-	for (lease = leases->first; lease != leases->clean; lease = lease->behind) {
+	for (lease = leases->first; lease != leases->settled; lease = lease->behind) {
 		if (lease->server != plan->server)
 			continue;
 		unseen = lease_is_unseen(lease);
-		if (lease_is_unsent(lease))
-			plan_write(plan, lease);
-		if (unseen && lease->state == DOOMED) {
+		plan_write(leases, plan, lease);
+		if (unseen && lease_is_doomed(lease)) {
 			plan_read(plan, lease);
 		} else if (unseen) {
 			if (last && budget) {
@@ -743,19 +859,19 @@ static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *
 }
 
 /*
- * Reads a few CLEAN records in turn, which may have been evicted, replaced or deleted; they go to
+ * Reads a few stored records in turn, which may have been evicted, replaced or deleted; they go to
  * the end of the list.  Also reads those that are due.
  */
 static void plan_check(struct beest_leases *leases, struct beest_lease_plan *plan)
 {
-	struct lease *lease = NULL, *behind = leases->clean, *end = leases->last;
+	struct lease *lease = NULL, *behind = leases->settled, *end = leases->last;
 	int64_t now = beest_clock_now();
 	struct { size_t records, bytes; } turns[] = { { 0, 0 }, { 0, 0 } }, *turn;
 
 	while (behind && lease != end) {
 		lease = behind;
 		behind = lease->behind;
-		if (lease->server != plan->server || lease->superseded ||
+		if (lease->server != plan->server || lease->state > OCCUPIED ||
 		    !(lease->copy->row->in_turn || lease_is_takable(lease)))
 			continue;
 		turn = &turns[lease->copy->row->taken];
@@ -782,7 +898,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 	plan->server = server;
 	plan->key_count = 1;
 	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->first; lease && (check || lease != leases->clean);
+	for (lease = leases->first; lease && (check || lease != leases->settled);
 	     lease = lease->behind)
 		room += lease->server == server;
 	if (room || spare)
@@ -818,36 +934,17 @@ static void write_outdated(struct beest_leases *leases, struct beest_lease_plan 
 
 	if (copy->row->taken)
 		return;
-	if (lease && lease->state != CLEAN) {
+	if (lease) {
 		/* The newer version's answer may predate this write, and its look be the last. */
-		plan->overtook |= lease->sent;
-		lease->checked = lease->sent = false;
-	} else if (lease && !lease->superseded) {
-		lease_set_state(leases, lease, DIRTY);
-		plan->overtook = true;
-	} else if (!lease && plan->writes[i].verb != BEEST_KV_DELETE && !copy_is_closed(copy)) {
-		lease = lease_add(leases, plan->server, copy, DOOMED);
-		if (!lease)
-			return;
+		plan->overtook |= lease->state == CLEAN || lease_is_sent(lease);
+		lease_step(leases, lease, OUTDATED);
+	} else if (plan->writes[i].verb != BEEST_KV_DELETE && !copy_is_closed(copy) &&
+		   lease_add(leases, plan->server, copy, DOOMED)) {
 		copy_hold(copy);
-		lease->offered = true;
 	}
 }
 
-static void write_stored(struct beest_leases *leases, struct lease *lease, uint64_t found)
-{
-	lease->stored = beest_clock_now();
-	lease->found = found;
-	lease->listed = true;
-	if (lease->state == DOOMED)
-		lease_remove(leases, lease);
-	else
-		lease_set_state(leases, lease, CLEAN);
-}
-
-enum sight { ABSENT, SAME, OLDER, ANOTHERS };
-
-static enum sight value_judge(const struct beest_leases *leases,
+static enum event value_judge(const struct beest_leases *leases,
 			      const struct beest_lease_copy *copy,
 			      const struct beest_kv_value *value)
 {
@@ -855,8 +952,6 @@ static enum sight value_judge(const struct beest_leases *leases,
 
 	if (!value->bytes)
 		return ABSENT;
-	if (copy->row->joins)
-		return memmem(value->bytes, value->size, copy->bytes, copy->size) ? SAME : ABSENT;
 	if (value->size == copy->size && memcmp(value->bytes, copy->bytes, copy->size) == 0)
 		return SAME;
 
@@ -878,40 +973,43 @@ static bool is_stored_meanwhile(const struct lease *lease, const struct beest_le
 	return lease->found > plan->number || writers_of(lease->copy) > own;
 }
 
-/* A DOOMED record is there: it is removed if it is ours, or was, if its tombstone is there. */
-static void doomed_see(struct beest_leases *leases, struct lease *lease, enum sight sight)
+/* What was read, by the kind and the state of the record. */
+static enum event sight_event(const struct lease *lease, enum event sight)
 {
-	if (sight == ANOTHERS || (sight == SAME && copy_is_closed(lease->copy))) {
-		lease_remove(leases, lease);
-		return;
-	}
-	lease->checked = true;
-	lease->gone = lease->sent = false;
+	if (lease->copy->row->taken && (sight == ABSENT || sight == ANOTHERS))
+		return TAKEN;
+	if (sight == SAME && copy_is_closed(lease->copy))
+		return TOMBSTONE;
+	if (sight == SAME && lease->state == CLEAN && lease_is_due(lease, beest_clock_now()))
+		return DUE;
+
+	return sight;
 }
 
-/* A record is renewed only after it was seen, so as not to replace another process's. */
-static void lease_see(struct beest_leases *leases, struct lease *lease, enum sight sight,
-		      uint64_t found)
+/* @known: the server has answered; @stored: all that it has not refused. */
+static enum event write_event(const struct beest_lease_copy *copy,
+			      const struct beest_kv_write *write, bool known, bool stored)
 {
-	if (lease->state == DOOMED && sight == ABSENT) {
-		lease_missed(leases, lease);
-	} else if (lease->copy->row->taken && lease->state == CLEAN && sight != SAME &&
-		   sight != OLDER) {
-		lease_remove(leases, lease);	/* a reader deleted it, or another replaced it */
-	} else if (lease->state == DOOMED) {
-		doomed_see(leases, lease, sight);
-	} else if (sight == ABSENT) {
-		lease->listed = false;
-		lease_set_state(leases, lease, lease->state == CLEAN ? LOST : lease->state);
-	} else if (sight == ANOTHERS) {
-		lease->superseded = lease->contested = true;
-		lease_set_state(leases, lease, CLEAN);
-	} else if (sight == OLDER ||
-		   (lease->state == CLEAN && lease_is_due(lease, beest_clock_now()))) {
-		lease_set_state(leases, lease, DIRTY);
-	} else if (lease->sent) {
-		write_stored(leases, lease, found);
+	if (known && write->ret == -EMSGSIZE)
+		return TOO_LARGE;
+	if (known && copy->add_only && write->ret < 0)
+		return copy->row->taken ? EXISTS : STORED;
+	if (!known || (write->ret < 0 && write->ret != -EEXIST))
+		return FAILED;
+
+	return stored || write->answered ? STORED : NOTHING;
+}
+
+/* What was sent has arrived, or not; @found as in beest_lease_done(). */
+static void lease_answer(struct beest_leases *leases, struct lease *lease, enum event event,
+			 uint64_t found)
+{
+	if (lease_is_sent(lease) && (event == SAME || event == STORED || event == EXISTS)) {
+		lease->stored = beest_clock_now();
+		lease->found = found;
 	}
+	lease->contested |= event == ANOTHERS;
+	lease_step(leases, lease, event);
 }
 
 static void writes_done(struct beest_leases *leases, struct beest_lease_plan *plan,
@@ -919,28 +1017,18 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 {
 	const struct beest_kv_write *write = plan->writes;
 	struct lease *lease;
+	enum event event;
 	bool known;
 	size_t i;
 
 	for (i = 0; i < plan->write_count; i++, write++) {
 		lease = lease_of(leases, plan->written[i]);
-		if (write->verb == BEEST_KV_ADD && plan->written[i]->row->joins)
-			continue;	/* there was a list already, or this one is extended next */
 		known = ret == 0 || (write->done && ret != -ENODATA);
-		if (!lease) {
+		event = write_event(plan->written[i], write, known, stored);
+		if (!lease)
 			write_outdated(leases, plan, i);
-		} else if (!lease->sent) {
-			continue;	/* reading it back has shown more */
-		} else if (known && write->ret == -EMSGSIZE) {
-			lease->refused = true;
-		} else if (known && lease->copy->add_only && write->ret < 0) {
-			lease->occupied = true;
-			write_stored(leases, lease, found);
-		} else if (!known || (write->ret < 0 && write->ret != -EEXIST)) {
-			lease->sent = false;
-		} else if (stored || write->answered) {
-			write_stored(leases, lease, found);
-		}
+		else if (lease_is_sent(lease))		/* else reading it back has shown more */
+			lease_answer(leases, lease, event, found);
 	}
 }
 
@@ -948,7 +1036,7 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			int ret, bool answered, const struct beest_kv_value *values,
 			uint64_t found)
 {
-	enum sight sight;
+	enum event sight;
 	struct lease *lease;
 	size_t i, missing = 0;
 	bool refused = false;
@@ -959,16 +1047,16 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 		if (!lease)
 			continue;
 		if (!values[i].bytes) {
-			refused |= lease->sent;
-			missing += lease->sent || (lease->state == CLEAN &&
+			refused |= lease_is_sent(lease);
+			missing += lease_is_sent(lease) || (lease->state == CLEAN &&
 						   !lease->copy->row->taken);
 		} else if (lease->copy->unique && values[i].unique == lease->copy->unique) {
 			/* A server that refuses an add keeps the value that it was to replace. */
-			missing += lease->sent;
+			missing += lease_is_sent(lease);
 		}
 		sight = value_judge(leases, lease->copy, &values[i]);
 		if (sight != ANOTHERS || !is_stored_meanwhile(lease, plan))
-			lease_see(leases, lease, sight, found);
+			lease_answer(leases, lease, sight_event(lease, sight), found);
 	}
 	writes_done(leases, plan, ret, answered && !refused, found);
 	pthread_mutex_unlock(&leases->lock);

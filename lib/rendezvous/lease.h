@@ -7,16 +7,16 @@
  * answers back; nothing here talks to a server.  Knows nothing of what a record contains, except
  * whose it is.
  *
- *	put, replace --> DIRTY --stored--> CLEAN --renewal due, or other bytes of ours--> DIRTY
- *	                                   |  ^
- *	       the server's epoch changed, |  | stored again, or another process's by now
- *	       or it is absent in a look   v  |
- *	                                   LOST
- *	any --object destroyed, close--> DOOMED --still ours? deleted or closed--> freed
- *	                                        --missing? a closed one is added--> freed
+ *	put --> NEW, DIRTY --set--> SENT --seen, answered--> CLEAN --renewal due--> DIRTY
+ *	                                                     |  ^
+ *	         the server's epoch changed, or it is absent |  | seen, answered
+ *	                                                     v  |
+ *	                                                   LOST --added--> ADDED
+ *	another process's is there: REPLACED; too large: REFUSED
+ *	any --object destroyed, close--> DOOMED --still ours? OURS--deleted, closed--> REMOVED
+ *	                                        --missing? a closed one: MISSING--added--> BURIED
  *
- * A record that joins others is an entry in a list: it is appended, and is there as long as the
- * list contains it.
+ * lease.c has the table of all states and events.
  *
  * Many threads may use one table; its lock is never held during a request.
  */

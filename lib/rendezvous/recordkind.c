@@ -10,18 +10,18 @@
 #define STAYS BEEST_RECORD_STAYS
 
 static const struct beest_record_row record_rows[] = {
-	/*                                              in_turn taken  read_back joins ending */
-	{ BEEST_KIND_RANK, "rank", "rank",             false,  false, false,    false, STAYS },
-	{ BEEST_KIND_MR, "mr", "region",               true,   false, true,     false, DELETED },
-	{ BEEST_KIND_QP, "qp", "queue pair",           true,   false, true,     false, CLOSED },
-	{ BEEST_KIND_MESSAGE, "msg", "message",        false,  true,  false,    false, STAYS },
-	{ BEEST_KIND_MEMBER, "fence", "barrier",       true,   false, true,     false, STAYS },
-	{ BEEST_KIND_LEADER, "fence", "barrier",       true,   false, false,    false, STAYS },
-	{ BEEST_KIND_CHUNK, "fence", "barrier",        true,   false, true,     false, DELETED },
-	{ BEEST_KIND_NUMBERS, "fence", "mesh",         true,   false, false,    false, DELETED },
-	{ BEEST_KIND_SERVICE, "service", "service",    false,  false, false,    true,  STAYS },
-	{ BEEST_KIND_REQUEST, "service", "service",    true,   false, true,     false, DELETED },
-	{ BEEST_KIND_COUNTER, "counter", "counter",    false,  false, false,    false, STAYS },
+	/*                                              in_turn taken  read_back ending */
+	{ BEEST_KIND_RANK, "rank", "rank",             false,  false, false,    STAYS },
+	{ BEEST_KIND_MR, "mr", "region",               true,   false, true,     DELETED },
+	{ BEEST_KIND_QP, "qp", "queue pair",           true,   false, true,     CLOSED },
+	{ BEEST_KIND_MESSAGE, "msg", "message",        false,  true,  false,    STAYS },
+	{ BEEST_KIND_MEMBER, "fence", "barrier",       true,   false, true,     STAYS },
+	{ BEEST_KIND_LEADER, "fence", "barrier",       true,   false, false,    STAYS },
+	{ BEEST_KIND_CHUNK, "fence", "barrier",        true,   false, true,     DELETED },
+	{ BEEST_KIND_NUMBERS, "fence", "mesh",         true,   false, false,    DELETED },
+	{ BEEST_KIND_SERVICE, "service", "service",    false,  false, false,    STAYS },
+	{ BEEST_KIND_REQUEST, "service", "service",    true,   false, true,     DELETED },
+	{ BEEST_KIND_COUNTER, "counter", "counter",    false,  false, false,    STAYS },
 };
 
 const struct beest_record_row *beest_record_row_at(size_t i)

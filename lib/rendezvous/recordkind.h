@@ -42,7 +42,6 @@ struct beest_record_row {
 	bool in_turn;		/* read in turn and renewed by it; else its owner does that */
 	bool taken;		/* readers may delete it: absence is no loss, writes are answered */
 	bool read_back;		/* reading it shows whether the write was carried out */
-	bool joins;		/* it is appended to a list of many processes; never renewed */
 	enum beest_record_ending ending;
 };
 

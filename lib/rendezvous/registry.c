@@ -14,7 +14,6 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/text.h"
-#include "lib/rendezvous/entry.h"
 #include "lib/rendezvous/registry.h"
 
 /* Time to live of the presence in each state, in seconds; 0: of the option exchange.ttl. */
@@ -283,18 +282,16 @@ int beest_registry_encode(const struct beest_registry *registry,
 		.size = record->size,
 	};
 	size_t overhead = beest_record_overhead(registry->seal), room = overhead + record->size;
-	const bool joins = beest_record_row(record->kind)->joins;
 	int ret;
 
 	if (room > BEEST_VALUE_MAX)
 		return beest_fail(EMSGSIZE, "key '%s': %zu bytes, at most %zu are possible",
 				  record->key, record->size, BEEST_VALUE_MAX - overhead);
-	*bytes = malloc(joins ? BEEST_ENTRY_MAX : room);
+	*bytes = malloc(room);
 	if (!*bytes)
 		return beest_fail(ENOMEM, "no memory for a record of %zu bytes", room);
 
-	ret = joins ? beest_entry_encode(registry->seal, &plain, record->key, *bytes) :
-	      beest_record_encode(registry->seal, &plain, record->key, *bytes, room);
+	ret = beest_record_encode(registry->seal, &plain, record->key, *bytes, room);
 	if (ret < 0)
 		free(*bytes);
 
