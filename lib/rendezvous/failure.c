@@ -75,8 +75,8 @@ static size_t failing_tell(struct beest_registry *registry, uint8_t *bytes)
 	struct failing failing = { .place = (uint64_t)beest_process_clock() };
 	struct beest_kv_stats stats;
 
-	if (beest_kv_probe(registry->kv, registry->failure.server, beest_clock_deadline(ASK_TIME),
-			   &stats) == 0)
+	if (beest_kv_probe(registry->kv, beest_registry_server(registry, BEEST_KEY_FAILED),
+			   beest_clock_deadline(ASK_TIME), &stats) == 0)
 		failing.server = stats.time;
 
 	return (size_t)beest_codec_encode(&failing_layout, &failing, bytes, sizeof(failing));
@@ -88,17 +88,17 @@ static int failing_put(struct beest_registry *registry)
 	uint8_t *body = malloc(BEEST_BODY_MAX + sizeof(struct failing) +
 			       count * BEEST_INCARNATION_SIZE);
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_RANK, .key = registry->failure.key, .body = body,
+		.kind = BEEST_KIND_RANK, .key = registry->keys[BEEST_KEY_FAILED], .body = body,
 		.ttl = FAILURE_TTL,
 	};
+	struct beest_rank_body self;
 	int ret;
 
 	if (!body)
 		return beest_fail(ENOMEM, "no memory for %zu ranks", count);
 
-	pthread_mutex_lock(&registry->lock);
-	record.size = (size_t)beest_record_rank_encode(&registry->presence.self, body);
-	pthread_mutex_unlock(&registry->lock);
+	beest_registry_self(registry, &self);
+	record.size = (size_t)beest_record_rank_encode(&self, body);
 	record.size += failing_tell(registry, body + record.size);
 	if (count)
 		record.size += witnesses_find(registry, body + record.size);
@@ -114,7 +114,7 @@ static int failing_put(struct beest_registry *registry)
  */
 int beest_failure_put(struct beest_registry *registry, const char *text)
 {
-	struct beest_rank_body *self = &registry->presence.self;
+	struct beest_registry_presence *self = &registry->presence;
 	int ret;
 
 	pthread_mutex_lock(&registry->lock);
@@ -123,7 +123,7 @@ int beest_failure_put(struct beest_registry *registry, const char *text)
 	pthread_mutex_unlock(&registry->lock);
 	ret = beest_registry_present(registry);
 
-	return ret == 0 && registry->presence.rank >= 0 ? failing_put(registry) : ret;
+	return ret == 0 && self->rank >= 0 ? failing_put(registry) : ret;
 }
 
 /* -------------------------------------------------------------------- learning --- */
@@ -174,8 +174,8 @@ static int is_of_this_run(struct beest_registry *registry, const struct beest_re
 	if (!failing.server)
 		return 0;
 
-	ret = beest_kv_probe(registry->kv, registry->failure.server, beest_clock_deadline(ASK_TIME),
-			     &stats);
+	ret = beest_kv_probe(registry->kv, beest_registry_server(registry, BEEST_KEY_FAILED),
+			     beest_clock_deadline(ASK_TIME), &stats);
 	if (ret < 0 || !stats.time)
 		return ret;
 	since = (int64_t)(stats.time - failing.server) * BEEST_SECOND;
@@ -187,8 +187,8 @@ static int is_of_this_run(struct beest_registry *registry, const struct beest_re
 static void failure_delete(struct beest_registry *registry)
 {
 	struct beest_look_extra extra = {
-		.server = registry->failure.server,
-		.write = { .verb = BEEST_KV_DELETE, .key = registry->failure.key },
+		.server = beest_registry_server(registry, BEEST_KEY_FAILED),
+		.write = { .verb = BEEST_KV_DELETE, .key = registry->keys[BEEST_KEY_FAILED] },
 	};
 
 	beest_look_offer(registry, &extra);
@@ -223,19 +223,19 @@ static bool leftover_judge(struct beest_registry *registry, const struct beest_r
 
 int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_value *value)
 {
-	struct beest_registry_failure *failure = &registry->failure;
+	const char *key = registry->keys[BEEST_KEY_FAILED];
 	const struct beest_registry_presence *own = &registry->presence;
 	char who[BEEST_PRESENCE_TEXT], what[BEEST_REASON_MAX + 16];
 	struct beest_rank_body body;
 	struct beest_record record;
 	bool there, first, left, fails;
 
-	there = beest_presence_read(registry->seal, value, failure->key, &record, &body) == 0;
+	there = beest_presence_read(registry->seal, value, key, &record, &body) == 0;
 	pthread_mutex_lock(&registry->lock);
-	fails = own->self.state == BEEST_RANK_FAILED;
+	fails = own->state == BEEST_RANK_FAILED;
 	pthread_mutex_unlock(&registry->lock);
 	if (!there && fails)
-		beest_lease_republish(registry->leases, failure->key);
+		beest_lease_republish(registry->leases, key);
 	if (fails)
 		return 0;
 

@@ -113,12 +113,13 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 		       char why[BEEST_KV_WHY])
 {
 	const struct beest_registry_server *own = &registry->servers[server];
+	const int size = beest_registry_size(registry);
 	int ret;
 
 	pthread_mutex_lock(&registry->lock);
 	ret = own->failure;
 	if (ret == -EHOSTDOWN && own->answered_by > since && !own->stuck &&
-	    beest_clock_now() - own->answered < beest_pace_suspect(&own->pace, registry->size))
+	    beest_clock_now() - own->answered < beest_pace_suspect(&own->pace, size))
 		ret = 0;
 	if (ret == 0)
 		ret = own->failed_by > since;
@@ -146,8 +147,8 @@ bool beest_look_speed_say(struct beest_registry *registry, size_t server, int64_
 	beest_text_add(text, " slowly: %.1f MB in %s",
 		       (double)(__atomic_load_n(&registry->bytes, __ATOMIC_RELAXED) - bytes) / 1e6,
 		       BEEST_SPAN(beest_clock_now() - began));
-	if (registry->size)
-		beest_text_add(text, ", and %d ranks ask it", registry->size);
+	if (beest_registry_size(registry))
+		beest_text_add(text, ", and %d ranks ask it", beest_registry_size(registry));
 
 	return true;
 }
@@ -195,7 +196,7 @@ static int64_t patience_of(struct beest_registry *registry, size_t server)
 {
 	const struct beest_pace pace = pace_of(registry, server);
 
-	return beest_pace_patience(&pace, registry->size);
+	return beest_pace_patience(&pace, beest_registry_size(registry));
 }
 
 /* A question to a server is given up like a request: it must not last as long as the call may. */
@@ -282,8 +283,8 @@ static bool start_is_due(const struct beest_registry *registry, size_t server)
 	const struct beest_registry_presence *presence = &registry->presence;
 	const int64_t begun_at = __atomic_load_n(&presence->begun_at, __ATOMIC_RELAXED);
 
-	return presence->rank >= 0 && server == presence->server &&
-	       beest_registry_is_announced(registry) &&
+	return presence->rank >= 0 && beest_registry_is_announced(registry) &&
+	       server == beest_registry_server(registry, BEEST_KEY_RANK) &&
 	       (!begun_at || (!__atomic_load_n(&presence->met, __ATOMIC_RELAXED) &&
 			      beest_clock_now() - begun_at > BEEST_STARTS_RECENT));
 }
@@ -294,7 +295,7 @@ void beest_look_begin_again(struct beest_registry *registry)
 }
 
 /* The start is appended where there are some, and else added: one of the two is carried out. */
-static void starts_add(const struct beest_registry_presence *presence,
+static void starts_add(const struct beest_registry *registry,
 		       struct beest_kv_request *request)
 {
 	static const enum beest_kv_verb verbs[STARTS] = { BEEST_KV_APPEND, BEEST_KV_ADD };
@@ -302,8 +303,8 @@ static void starts_add(const struct beest_registry_presence *presence,
 
 	for (i = 0; i < STARTS; i++)
 		request->writes[request->write_count++] = (struct beest_kv_write){
-			.verb = verbs[i], .key = presence->starts_key,
-			.value = &presence->incarnation, .size = BEEST_INCARNATION_SIZE,
+			.verb = verbs[i], .key = registry->keys[BEEST_KEY_STARTS],
+			.value = &registry->presence.incarnation, .size = BEEST_INCARNATION_SIZE,
 			.ttl = STARTS_TTL,
 		};
 }
@@ -317,7 +318,7 @@ static void extras_add(struct part *part, const struct round *round)
 
 	request->write_count = part->plan.write_count;
 	if (part->begins)
-		starts_add(&round->registry->presence, request);
+		starts_add(round->registry, request);
 	for (i = 0; i < look->extra_count; i++)
 		if (part_has_extra(part, &look->extras[i]))
 			request->writes[request->write_count++] = look->extras[i].write;
@@ -338,7 +339,7 @@ static int part_fill(struct round *round, struct part *part)
 	if (!request->values)
 		return beest_fail(ENOMEM, "no memory for a request of %zu keys", look->count);
 
-	part->plan.keys[0] = round->registry->epoch_key;
+	part->plan.keys[0] = round->registry->keys[BEEST_KEY_EPOCH];
 	if (part->begins)
 		__atomic_store_n(&round->registry->presence.begun_at, beest_clock_now(),
 				 __ATOMIC_RELAXED);
@@ -412,7 +413,7 @@ static int epoch_write(const struct beest_registry *registry, uint8_t bytes[BEES
 		       struct beest_kv_write *write)
 {
 	*write = (struct beest_kv_write){
-		.verb = BEEST_KV_ADD, .key = registry->epoch_key, .value = bytes,
+		.verb = BEEST_KV_ADD, .key = registry->keys[BEEST_KEY_EPOCH], .value = bytes,
 		.size = BEEST_EPOCH_SIZE, .ttl = BEEST_EPOCH_TTL,
 	};
 
@@ -443,7 +444,8 @@ int beest_look_compare(struct beest_registry *registry, size_t server, int64_t d
 	    beest_look_longest(registry, server) > BEEST_KV_COMPARE)
 		return 0;
 
-	return beest_kv_compare(registry->kv, server, registry->epoch_key, &known, deadline);
+	return beest_kv_compare(registry->kv, server, registry->keys[BEEST_KEY_EPOCH], &known,
+				deadline);
 }
 
 /*
@@ -462,7 +464,8 @@ static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t 
 
 	if (verdict == BEEST_EPOCH_ALIEN)
 		return beest_fail(EPROTO, "server %s: the value under %s is not an epoch",
-				  beest_kv_text(registry->kv, server), registry->epoch_key);
+				  beest_kv_text(registry->kv, server),
+				  registry->keys[BEEST_KEY_EPOCH]);
 	if (verdict == BEEST_EPOCH_AGAIN)
 		return beest_fail(EPROTO, "server %s: " BEEST_KV_SEVERAL,
 				  beest_kv_label(registry->kv, server));
@@ -470,7 +473,7 @@ static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t 
 		beest_log(registry->log, BEEST_LOG_WARN, "server %s has lost what it had: "
 			  "storing the records again", beest_kv_label(registry->kv, server));
 		beest_lease_lose(registry->leases, server);
-		if (server == registry->presence.server)
+		if (server == beest_registry_server(registry, BEEST_KEY_RANK))
 			beest_look_begin_again(registry);
 	}
 
@@ -563,7 +566,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 		ret = write.ret == -EEXIST ? 0 : write.ret;
 	number = beest_registry_number(registry);
 	if (ret == 0)
-		ret = key_read(registry, server, registry->epoch_key, deadline, &value);
+		ret = key_read(registry, server, registry->keys[BEEST_KEY_EPOCH], deadline, &value);
 	if (ret == 0)
 		ret = epoch_judge(registry, server, number, &value);
 	beest_kv_values_free(&value, 1);
@@ -580,7 +583,7 @@ static int server_too_small(struct beest_registry *registry, size_t server,
 	uint64_t limit = stats->limit_bytes >> 20, items, needed;
 
 	items = (uint64_t)beest_lease_count(registry->leases, false) *
-		(registry->size ? (uint64_t)registry->size : 1);
+		(uint64_t)BEEST_MAX(beest_registry_size(registry), 1);
 	needed = (items + items / 50) / ITEMS_PER_MB + 2;
 	if (needed <= limit)
 		needed = 2 * limit;
@@ -993,8 +996,8 @@ void beest_look_degraded(struct beest_registry *registry)
  */
 int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 {
-	const struct beest_registry_presence *presence = &registry->presence;
-	struct beest_look_want own = { .server = presence->server };
+	const size_t server = beest_registry_server(registry, BEEST_KEY_RANK);
+	struct beest_look_want own = { .server = server };
 	struct beest_look first = { .wants = &own, .count = 1, .deadline = look->deadline };
 	size_t i;
 
@@ -1002,9 +1005,10 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 		look->wants[i].failed = false;
 		look->wants[i].value = (struct beest_kv_value){ 0 };
 	}
-	if (registry->server_count > 1 && !server_is_away(registry, presence->server) &&
-	    !beest_lease_is(registry->leases, presence->key, BEEST_LEASE_SETTLED) &&
-	    round_take(registry, &first, presence->server) < 0)
+	if (registry->server_count > 1 && !server_is_away(registry, server) &&
+	    !beest_lease_is(registry->leases, registry->keys[BEEST_KEY_RANK],
+			    BEEST_LEASE_SETTLED) &&
+	    round_take(registry, &first, server) < 0)
 		beest_look_degraded(registry);
 
 	return round_take(registry, look, look->flags & BEEST_LOOK_OFFER ?

@@ -24,7 +24,7 @@
 
 void beest_presence_set_device(struct beest_registry *registry, const char *device)
 {
-	struct beest_rank_body *self = &registry->presence.self;
+	struct beest_registry_presence *self = &registry->presence;
 	bool changed;
 
 	pthread_mutex_lock(&registry->lock);
@@ -37,7 +37,7 @@ void beest_presence_set_device(struct beest_registry *registry, const char *devi
 
 void beest_presence_set_waits(struct beest_registry *registry, const char *noun, const char *name)
 {
-	struct beest_rank_body *self = &registry->presence.self;
+	struct beest_registry_presence *self = &registry->presence;
 	char waits[BEEST_WAITS_MAX];
 	bool changed;
 
@@ -53,8 +53,8 @@ void beest_presence_set_waits(struct beest_registry *registry, const char *noun,
 int beest_presence_leave(struct beest_registry *registry)
 {
 	pthread_mutex_lock(&registry->lock);
-	if (registry->presence.self.state != BEEST_RANK_FAILED)
-		registry->presence.self.state = BEEST_RANK_LEFT;
+	if (registry->presence.state != BEEST_RANK_FAILED)
+		registry->presence.state = BEEST_RANK_LEFT;
 	pthread_mutex_unlock(&registry->lock);
 
 	return beest_registry_present(registry);
@@ -67,11 +67,11 @@ void beest_presence_news(const struct beest_registry *registry, struct beest_inc
 	const struct beest_registry_presence *presence = &registry->presence;
 
 	*news = presence->incarnation;
-	news->bytes[0] ^= presence->self.state;
+	news->bytes[0] ^= presence->state;
 	*extra = (struct beest_look_extra){
-		.server = beest_kv_server_of(registry->kv, presence->news_key),
+		.server = beest_registry_server(registry, BEEST_KEY_NEWS),
 		.write = {
-			.verb = BEEST_KV_SET, .key = presence->news_key, .value = news,
+			.verb = BEEST_KV_SET, .key = registry->keys[BEEST_KEY_NEWS], .value = news,
 			.size = sizeof(*news), .ttl = beest_lease_ttl(registry->leases),
 		},
 	};
@@ -101,7 +101,7 @@ static void displaced_note(struct beest_registry *registry,
 {
 	pthread_mutex_lock(&registry->lock);
 	if (!is_none(displaced))
-		registry->presence.self.displaced = *displaced;
+		registry->presence.displaced = *displaced;
 	pthread_mutex_unlock(&registry->lock);
 }
 
@@ -110,7 +110,7 @@ bool beest_presence_follows(struct beest_registry *registry)
 	bool follows;
 
 	pthread_mutex_lock(&registry->lock);
-	follows = !is_none(&registry->presence.self.displaced);
+	follows = !is_none(&registry->presence.displaced);
 	pthread_mutex_unlock(&registry->lock);
 
 	return follows;
@@ -138,48 +138,49 @@ static void process_suspect(struct beest_registry *registry, const struct beest_
 /* Stores this rank's presence again, so that the other process finds out, too. */
 static int presence_twice(struct beest_registry *registry, const struct beest_rank_body *other)
 {
-	const struct beest_registry_presence *presence = &registry->presence;
+	const char *key = registry->keys[BEEST_KEY_RANK];
+	struct beest_rank_body self;
 
+	beest_registry_self(registry, &self);
 	presence_take(registry);
-	beest_look_send(registry, presence->key);
+	beest_look_send(registry, key);
 
 	return beest_fail(EADDRINUSE, "rank %" PRId32 " runs twice: as pid %d on host %s and as "
 			  "pid %" PRIu32 " on host %s (key %s); end one of them, give "
 			  "each a rank of its own (HARTEBEEST_NID) if both belong to this run, or "
-			  "each run a HARTEBEEST_JOB of its own", presence->rank, (int)getpid(),
-			  presence->self.host, other->pid, other->host, presence->key);
+			  "each run a HARTEBEEST_JOB of its own", registry->presence.rank,
+			  (int)getpid(), self.host, other->pid, other->host, key);
 }
 
 /* Also renews the record of this rank's failure, if there is one. */
 static int presence_renew(struct beest_registry *registry)
 {
 	struct beest_registry_presence *presence = &registry->presence;
-	int64_t put = __atomic_load_n(&presence->put, __ATOMIC_RELAXED), ttl;
+	const int64_t put = __atomic_load_n(&presence->put, __ATOMIC_RELAXED);
+	const int64_t ttl = beest_registry_presence_ttl(registry);
 
 	pthread_mutex_lock(&registry->lock);
 	presence->owned = true;
 	presence->seen_at = beest_clock_now();
-	ttl = presence->ttl;
 	pthread_mutex_unlock(&registry->lock);
-	ttl = (ttl ? ttl : beest_lease_ttl(registry->leases)) * BEEST_SECOND;
 	if (!ttl || beest_clock_now() - put <= ttl / 3)
 		return 0;
 
-	beest_lease_republish(registry->leases, registry->failure.key);
+	beest_lease_republish(registry->leases, registry->keys[BEEST_KEY_FAILED]);
 
 	return beest_registry_present(registry);
 }
 
 bool beest_presence_is_there(struct beest_registry *registry)
 {
-	struct beest_registry_presence *presence = &registry->presence;
 	bool owned;
 
 	pthread_mutex_lock(&registry->lock);
-	owned = presence->owned;
+	owned = registry->presence.owned;
 	pthread_mutex_unlock(&registry->lock);
 
-	return owned && beest_lease_is(registry->leases, presence->key, BEEST_LEASE_SETTLED);
+	return owned && beest_lease_is(registry->leases, registry->keys[BEEST_KEY_RANK],
+				       BEEST_LEASE_SETTLED);
 }
 
 /*
@@ -236,7 +237,8 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 
 	if (!beest_registry_is_announced(registry))
 		return 0;
-	if (beest_presence_read(registry->seal, value, presence->key, &record, &body) < 0) {
+	if (beest_presence_read(registry->seal, value, registry->keys[BEEST_KEY_RANK], &record,
+				&body) < 0) {
 		presence_take(registry);
 		return 0;
 	}
@@ -430,7 +432,9 @@ static struct beest_registry_heard *heard_row(struct beest_registry *registry,
 static void heard_note(struct beest_registry *registry,
 		       const struct beest_incarnation *incarnation, const char *fate)
 {
-	const int64_t looks = ALIVE_LOOKS * beest_look_longest(registry, registry->presence.server);
+	const int64_t looks = ALIVE_LOOKS *
+			      beest_look_longest(registry,
+						 beest_registry_server(registry, BEEST_KEY_RANK));
 	const int64_t until = fate ? 0 : beest_clock_deadline(BEEST_MAX(ALIVE_TIME, looks));
 
 	pthread_mutex_lock(&registry->lock);
@@ -624,7 +628,7 @@ const char *beest_presence_find(struct beest_registry *registry, int32_t rank,
 	bool last;
 	int ret;
 
-	beest_clock_backoff_start(&backoff, registry->size);
+	beest_clock_backoff_start(&backoff, beest_registry_size(registry));
 	do {
 		last = beest_limit_is_short(limit);
 		ret = queries_run(registry, &query, 1, beest_limit_look(limit), 0);

@@ -154,30 +154,30 @@ static int servers_open(struct beest_registry *registry,
 	return 0;
 }
 
-static int presence_open(struct beest_registry *registry,
-			 const struct beest_registry_config *config)
+static int keys_make(struct beest_registry *registry)
 {
-	struct beest_registry_presence *presence = &registry->presence;
-	struct beest_rank_body *self = &presence->self;
+	static const struct {
+		enum beest_registry_key key;
+		const char *name;
+	} rows[] = {
+		{ BEEST_KEY_EPOCH, "epoch" }, { BEEST_KEY_NEWS, "news" },
+		{ BEEST_KEY_FAILED, "failed" },
+	};
+	const struct beest_registry_presence *presence = &registry->presence;
+	size_t i;
 	int ret;
 
-	presence->rank = config->rank;
-	self->size = (uint32_t)registry->size;
-	self->participants = participants_digest(config->ranks);
-	self->servers = beest_kv_digest(registry->kv);
-	host_read(self->host);
-	presence->incarnation = *config->incarnation;
-	ret = beest_registry_rank_key(registry, presence->rank, &presence->incarnation,
-				      presence->key);
-	if (ret < 0)
-		return ret;
+	for (i = 0; i < BEEST_COUNT(rows); i++)
+		snprintf(registry->keys[rows[i].key], sizeof(registry->keys[0]), "hb1/%s/%s",
+			 registry->job, rows[i].name);
+	snprintf(registry->keys[BEEST_KEY_STARTS], sizeof(registry->keys[0]),
+		 "hb1/%s/starts/%" PRId32, registry->job, presence->rank);
+	ret = beest_registry_key(registry, BEEST_KIND_RANK, "servers",
+				 registry->keys[BEEST_KEY_SERVERS]);
 
-	presence->server = beest_kv_server_of(registry->kv, presence->key);
-	snprintf(presence->news_key, sizeof(presence->news_key), "hb1/%s/news", registry->job);
-	snprintf(presence->starts_key, sizeof(presence->starts_key), "hb1/%s/starts/%" PRId32,
-		 registry->job, presence->rank);
-
-	return 0;
+	return ret < 0 ? ret :
+	       beest_registry_rank_key(registry, presence->rank, &presence->incarnation,
+				       registry->keys[BEEST_KEY_RANK]);
 }
 
 static int registry_start(struct beest_registry *registry,
@@ -187,7 +187,9 @@ static int registry_start(struct beest_registry *registry,
 
 	registry->log = config->log;
 	registry->ranks = config->ranks;
-	registry->size = config->ranks ? (int)config->ranks->count : 0;
+	registry->presence.rank = config->rank;
+	registry->presence.incarnation = *config->incarnation;
+	registry->failure.began = run_began();
 	registry->interrupt = config->interrupt;
 	registry->explain = config->explain;
 	registry->data = config->data;
@@ -198,26 +200,13 @@ static int registry_start(struct beest_registry *registry,
 	registry->job = strdup(config->job);
 	if (!registry->job)
 		return beest_fail(ENOMEM, "no memory for a job id");
-	snprintf(registry->epoch_key, sizeof(registry->epoch_key), "hb1/%s/epoch", config->job);
 
 	ret = servers_open(registry, config);
 	if (ret == 0)
-		ret = presence_open(registry, config);
-	if (ret == 0)
-		ret = beest_lease_open(&registry->leases, config->ttl,
-				       &registry->presence.incarnation, config->seal);
-	if (ret == 0)
-		ret = beest_registry_key(registry, BEEST_KIND_RANK, "servers",
-					 registry->serverlist_key);
-	if (ret < 0)
-		return ret;
+		ret = keys_make(registry);
 
-	registry->failure.began = run_began();
-	snprintf(registry->failure.key, sizeof(registry->failure.key), "hb1/%s/failed",
-		 config->job);
-	registry->failure.server = beest_kv_server_of(registry->kv, registry->failure.key);
-
-	return 0;
+	return ret < 0 ? ret : beest_lease_open(&registry->leases, config->ttl,
+						&registry->presence.incarnation, config->seal);
 }
 
 int beest_registry_open(struct beest_registry **registryp,
@@ -256,13 +245,14 @@ void beest_registry_close(struct beest_registry *registry)
 /* ------------------------------------------------------------------ what is put --- */
 
 /* Another thread may draw a serial for the same object at the same time. */
-static uint64_t serial_draw(struct beest_registry *registry, uint64_t *serial)
+static uint64_t serial_draw(uint64_t *serial)
 {
+	static uint64_t drawn_last;
 	uint64_t drawn, known = __atomic_load_n(serial, __ATOMIC_RELAXED);
 
 	if (known)
 		return known;
-	drawn = __atomic_add_fetch(&registry->serials, 1, __ATOMIC_RELAXED);
+	drawn = __atomic_add_fetch(&drawn_last, 1, __ATOMIC_RELAXED);
 	if (__atomic_compare_exchange_n(serial, &known, drawn, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
 		return drawn;
@@ -334,7 +324,7 @@ int beest_registry_put(struct beest_registry *registry,
 			return ret;
 	}
 	if (record->serial)
-		wanted.serial = serial_draw(registry, record->serial);
+		wanted.serial = serial_draw(record->serial);
 	if (record->if_changed && beest_lease_has(registry->leases, &wanted))
 		return 0;
 
@@ -349,23 +339,54 @@ int beest_registry_put(struct beest_registry *registry,
 	return ret;
 }
 
+void beest_registry_self(struct beest_registry *registry, struct beest_rank_body *body)
+{
+	const struct beest_registry_presence *presence = &registry->presence;
+
+	memset(body, 0, sizeof(*body));
+	body->pid = (uint32_t)getpid();
+	body->began = beest_process_ticks(getpid());
+	body->size = (uint32_t)beest_registry_size(registry);
+	body->participants = participants_digest(registry->ranks);
+	body->servers = beest_kv_digest(registry->kv);
+	host_read(body->host);
+	pthread_mutex_lock(&registry->lock);
+	body->state = presence->state;
+	body->displaced = presence->displaced;
+	strcpy(body->device, presence->device);
+	strcpy(body->reason, presence->reason);
+	strcpy(body->waits, presence->waits);
+	pthread_mutex_unlock(&registry->lock);
+}
+
+int64_t beest_registry_presence_ttl(struct beest_registry *registry)
+{
+	int64_t ttl;
+
+	pthread_mutex_lock(&registry->lock);
+	ttl = state_ttl[registry->presence.state];
+	pthread_mutex_unlock(&registry->lock);
+
+	return (ttl ? ttl : beest_lease_ttl(registry->leases)) * BEEST_SECOND;
+}
+
 int beest_registry_present(struct beest_registry *registry)
 {
 	struct beest_registry_presence *presence = &registry->presence;
-	uint8_t body[BEEST_BODY_MAX];
+	uint8_t bytes[BEEST_BODY_MAX];
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_RANK, .key = presence->key, .body = body,
+		.kind = BEEST_KIND_RANK, .key = registry->keys[BEEST_KEY_RANK], .body = bytes,
 	};
+	struct beest_rank_body body;
 	int ret;
 
+	beest_registry_self(registry, &body);
+	record.ttl = state_ttl[body.state];
 	pthread_mutex_lock(&registry->lock);
-	presence->self.pid = (uint32_t)getpid();
-	presence->self.began = beest_process_ticks(getpid());
-	record.ttl = presence->ttl = state_ttl[presence->self.state];
 	record.add_only = presence->rank >= 0 && !presence->owned &&
-			  presence->self.state == BEEST_RANK_ALIVE;
-	record.size = (size_t)beest_record_rank_encode(&presence->self, body);
+			  body.state == BEEST_RANK_ALIVE;
 	pthread_mutex_unlock(&registry->lock);
+	record.size = (size_t)beest_record_rank_encode(&body, bytes);
 	ret = beest_registry_put(registry, &record);
 	if (ret == 0)
 		__atomic_store_n(&presence->put, beest_clock_now(), __ATOMIC_RELAXED);

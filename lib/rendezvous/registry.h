@@ -56,18 +56,18 @@ struct beest_registry_config {
 struct beest_registry_presence {
 	struct beest_incarnation incarnation;
 	int32_t rank;			/* -1: unknown */
-	struct beest_rank_body self;	/* under the registry's lock */
 	int64_t put;			/* when it was put last; 0: never; atomic */
-	size_t server;
-	char key[BEEST_KEY_MAX + 1];
-	char news_key[BEEST_KEY_MAX + 1];
-
-	char starts_key[BEEST_KEY_MAX + 1];
 	int64_t begun_at;		/* when its start was sent; 0: not yet; atomic */
 	bool met;			/* this process has met others; atomic */
 
-	/* Under the registry's lock. */
-	int64_t ttl;			/* as put last, in seconds; 0: of the option exchange.ttl */
+	/* Under the registry's lock: what changes of struct beest_rank_body, and ... */
+	uint8_t state;
+	struct beest_incarnation displaced;
+	char device[BEEST_DEVICE_MAX];
+	char reason[BEEST_REASON_MAX];
+	char waits[BEEST_WAITS_MAX];
+
+	/* ... what is known of other processes of this rank. */
 	bool owned;			/* this rank's is there, or replaces another */
 	int64_t seen_at;		/* when it was last read */
 	struct beest_incarnation settled;	/* the last start that is suspect no longer */
@@ -86,10 +86,8 @@ struct beest_registry_heard {
 	const char *fate;		/* ", which has left"; NULL: it may be alive */
 };
 
-/* The record of a rank that has failed; see failure.h. */
+/* What this context has seen of ranks that failed; see failure.h. */
 struct beest_registry_failure {
-	char key[BEEST_KEY_MAX + 1];
-	size_t server;
 	int64_t began;			/* when this run did, by beest_process_clock(), or later */
 	/* under the registry's lock */
 	bool looked;
@@ -112,25 +110,33 @@ struct beest_registry_server {
 	bool listed;			/* own settings are stored there; atomic */
 };
 
+/* The keys that each process of the job uses. */
+enum beest_registry_key {
+	BEEST_KEY_EPOCH,		/* on every server; see epoch.h */
+	BEEST_KEY_SERVERS,		/* on every server; see serverlist.h */
+	BEEST_KEY_RANK,			/* of its presence */
+	BEEST_KEY_STARTS,		/* of the starts log of its rank */
+	BEEST_KEY_NEWS,
+	BEEST_KEY_FAILED,		/* see failure.h */
+	BEEST_KEY_COUNT
+};
+
 struct beest_registry {
 	struct beest_kv *kv;
 	struct beest_leases *leases;
 	const struct beest_log *log;
 	struct beest_seal *seal;	/* of all records; NULL: the job has no secret */
 	char *job;
-	char epoch_key[BEEST_KEY_MAX + 1];	/* the same on every server */
+	char keys[BEEST_KEY_COUNT][BEEST_KEY_MAX + 1];
 	int (*interrupt)(void *data);
 	void (*explain)(void *data, const char *name, struct beest_text *text);
 	void *data;
 	const struct beest_ids *ranks;	/* outlive the registry; NULL: unknown */
-	int size;			/* number of ranks; 0: unknown */
 	uint64_t requests;		/* number of the last request; atomic */
 	uint64_t bytes;			/* of values, in both directions; atomic */
-	uint64_t serials;		/* drawn so far; atomic */
 	bool degraded;			/* it was logged that a server is away; atomic */
 	int swept;			/* see nodefiles.h; atomic */
 	int64_t watched;		/* see last_watch() in wait.c; 0: never; atomic */
-	char serverlist_key[BEEST_KEY_MAX + 1];	/* the same on every server; see serverlist.h */
 	struct beest_registry_presence presence;
 	struct beest_registry_failure failure;
 
@@ -152,6 +158,19 @@ static inline const struct beest_incarnation *
 beest_registry_incarnation(const struct beest_registry *registry)
 {
 	return &registry->presence.incarnation;
+}
+
+/* The number of ranks; 0: unknown. */
+static inline int beest_registry_size(const struct beest_registry *registry)
+{
+	return registry->ranks ? (int)registry->ranks->count : 0;
+}
+
+/* The server of one of its keys, except for those on every server. */
+static inline size_t beest_registry_server(const struct beest_registry *registry,
+					   enum beest_registry_key key)
+{
+	return beest_kv_server_of(registry->kv, registry->keys[key]);
 }
 
 /* Numbers a request that begins now. */
@@ -208,6 +227,12 @@ int beest_registry_encode(const struct beest_registry *registry,
  */
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
+
+/* This rank's presence as it is now. */
+void beest_registry_self(struct beest_registry *registry, struct beest_rank_body *body);
+
+/* How long it lives in its state, in ns; 0: for ever. */
+int64_t beest_registry_presence_ttl(struct beest_registry *registry);
 
 /* Puts this rank's presence as it is now. */
 int beest_registry_present(struct beest_registry *registry);

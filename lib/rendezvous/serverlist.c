@@ -67,7 +67,8 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 			   const char *other)
 {
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_RANK, .key = registry->serverlist_key, .flags = difference,
+		.kind = BEEST_KIND_RANK, .key = registry->keys[BEEST_KEY_SERVERS],
+		.flags = difference,
 	};
 	struct beest_look_extra extra = {
 		.server = server,
@@ -77,9 +78,7 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 	uint8_t body[BEEST_BODY_MAX], *bytes;
 	int ret;
 
-	pthread_mutex_lock(&registry->lock);
-	self = registry->presence.self;
-	pthread_mutex_unlock(&registry->lock);
+	beest_registry_self(registry, &self);
 	beest_text_copy(self.reason, sizeof(self.reason), other);
 	record.body = body;
 	record.size = (size_t)beest_record_rank_encode(&self, body);
@@ -109,7 +108,7 @@ struct comparison {
 static void foreign_compare(const struct beest_registry *registry,
 			    const struct beest_kv_value *value, struct comparison *comparison)
 {
-	const char *key = registry->serverlist_key;
+	const char *key = registry->keys[BEEST_KEY_SERVERS];
 	struct beest_rank_body body;
 	struct beest_record record;
 
@@ -126,9 +125,8 @@ static void foreign_compare(const struct beest_registry *registry,
 static void serverlist_compare(struct beest_registry *registry, const struct beest_kv_value *value,
 			       struct comparison *comparison)
 {
-	const struct beest_registry_presence *own = &registry->presence;
-	const char *key = registry->serverlist_key;
-	struct beest_rank_body body;
+	const char *key = registry->keys[BEEST_KEY_SERVERS];
+	struct beest_rank_body self, body;
 	struct beest_record record;
 	int ret = beest_presence_read(registry->seal, value, key, &record, &body);
 
@@ -136,10 +134,12 @@ static void serverlist_compare(struct beest_registry *registry, const struct bee
 	comparison->found = ret == 0;
 	if (ret == -ENOKEY || ret == -EKEYREJECTED)
 		foreign_compare(registry, value, comparison);
-	if (ret < 0 || beest_process_is_context(&record.incarnation, &own->incarnation))
+	if (ret < 0 || beest_process_is_context(&record.incarnation,
+						beest_registry_incarnation(registry)))
 		return;
 
-	comparison->differs = difference_find(&own->self, &body);
+	beest_registry_self(registry, &self);
+	comparison->differs = difference_find(&self, &body);
 	if (record.flags < BEEST_COUNT(differences))
 		comparison->said = record.flags;
 	author_say(record.rank, &body, comparison->who);
@@ -159,6 +159,7 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	bool was_listed = __atomic_load_n(listed, __ATOMIC_RELAXED);
 	char self[BEEST_REASON_MAX];
 	const struct difference *difference;
+	struct beest_rank_body body;
 	struct comparison comparison;
 	bool between;			/* a difference between two other ranks */
 
@@ -180,7 +181,8 @@ int beest_serverlist_judge(struct beest_registry *registry, size_t server,
 	if (!comparison.said)
 		serverlist_put(registry, server, comparison.differs, comparison.who);
 	__atomic_store_n(listed, false, __ATOMIC_RELAXED);
-	author_say(registry->presence.rank, &registry->presence.self, self);
+	beest_registry_self(registry, &body);
+	author_say(registry->presence.rank, &body, self);
 
 	return beest_fail(EPROTO,
 			  "%s and %s, which both use server %s, have different settings: %s; %s",

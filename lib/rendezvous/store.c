@@ -55,7 +55,7 @@ static int ask_run(struct beest_registry *registry, struct ask *ask,
 	bool is_last, again = false;
 	int ret;
 
-	beest_clock_backoff_start(&backoff, registry->size);
+	beest_clock_backoff_start(&backoff, beest_registry_size(registry));
 	for (;; again = true) {
 		is_last = beest_limit_is_short(limit);
 		ask->look.deadline = beest_look_until(registry, ask->server, limit);
@@ -218,7 +218,7 @@ void beest_store_leave(struct beest_registry *registry)
 	if (!beest_registry_is_announced(registry))
 		return;
 
-	beest_clock_backoff_start(&backoff, registry->size);
+	beest_clock_backoff_start(&backoff, beest_registry_size(registry));
 	beest_lease_doom_all(registry->leases);
 	beest_look_take(registry, &look);
 
@@ -227,7 +227,7 @@ void beest_store_leave(struct beest_registry *registry)
 			extras[look.extra_count++] = (struct beest_look_extra){
 				.server = i,
 				.write = { .verb = BEEST_KV_DELETE,
-					   .key = registry->serverlist_key },
+					   .key = registry->keys[BEEST_KEY_SERVERS] },
 			};
 	beest_presence_leave(registry);
 	beest_presence_news(registry, &news, &extras[look.extra_count++]);
@@ -243,7 +243,7 @@ void beest_store_leave(struct beest_registry *registry)
 
 int beest_store_fail(struct beest_registry *registry, const char *text)
 {
-	const char *keys[] = { registry->presence.key, registry->failure.key };
+	const char *keys[] = { registry->keys[BEEST_KEY_RANK], registry->keys[BEEST_KEY_FAILED] };
 	struct beest_incarnation news;
 	struct beest_look_extra extra;
 	struct beest_limit limit;

@@ -68,7 +68,8 @@ static int waiting_start(struct waiting *w)
 		get->seen = 0;
 		get->trouble[0] = '\0';
 	}
-	beest_clock_backoff_start(&w->backoff, wait->readers ? wait->readers : w->registry->size);
+	beest_clock_backoff_start(&w->backoff, wait->readers ? wait->readers :
+				  beest_registry_size(w->registry));
 	w->backoff.steady = w->limit->steady;
 
 	return 0;

@@ -37,8 +37,11 @@
 #define COMPARE_FIRST BEEST_SECOND
 #define COMPARE_RANKS 256
 
-/* Keys that a watching look reads, too: presence, news, failure; then each server's list. */
-#define WATCHED_FIXED 3
+/* Keys that a watching look reads, too; then each server's list. */
+static const enum beest_registry_key watched_keys[] = {
+	BEEST_KEY_RANK, BEEST_KEY_NEWS, BEEST_KEY_FAILED,
+};
+#define WATCHED_FIXED BEEST_COUNT(watched_keys)
 
 /* Keys that a look reads as long as this process has met no other: starts log, presence. */
 #define IDENTITY_MOST 2
@@ -68,7 +71,9 @@ static int64_t last_watch(struct beest_registry *registry)
 
 void beest_watch_start(struct waiting *w)
 {
-	w->watch_pause = BEEST_MIN(WATCH_FIRST + w->registry->size * WATCH_RANK, WATCH_EACH);
+	const int64_t ranks = beest_registry_size(w->registry);
+
+	w->watch_pause = BEEST_MIN(WATCH_FIRST + ranks * WATCH_RANK, WATCH_EACH);
 	w->polls = beest_limit_left(w->limit) < w->watch_pause;
 	w->watch_at = w->polls ? last_watch(w->registry) + w->watch_pause :
 		      beest_clock_deadline(w->watch_pause);
@@ -110,12 +115,11 @@ static void want_watched(struct waiting *w)
 
 	waits_tell(w);
 	beest_registry_announce(registry);
-	beest_waiting_want(w, registry->presence.key, registry->presence.server);
-	beest_waiting_want(w, registry->presence.news_key,
-			   beest_kv_server_of(registry->kv, registry->presence.news_key));
-	beest_waiting_want(w, registry->failure.key, registry->failure.server);
+	for (i = 0; i < WATCHED_FIXED; i++)
+		beest_waiting_want(w, registry->keys[watched_keys[i]],
+				   beest_registry_server(registry, watched_keys[i]));
 	for (i = 0; i < registry->server_count; i++)
-		beest_waiting_want(w, registry->serverlist_key, i);
+		beest_waiting_want(w, registry->keys[BEEST_KEY_SERVERS], i);
 	/* A server that is away must not hold up each call of a program that polls another one. */
 	for (i = w->count - WATCHED_FIXED - registry->server_count; i < w->count; i++)
 		w->wants[i].idle = w->polls;
@@ -134,7 +138,8 @@ void beest_watch_want(struct waiting *w)
  */
 void beest_watch_identify(struct waiting *w)
 {
-	struct beest_registry_presence *presence = &w->registry->presence;
+	struct beest_registry *registry = w->registry;
+	const size_t server = beest_registry_server(registry, BEEST_KEY_RANK);
 
 	w->meets = w->wait->count && (w->wait->meets || beest_presence_is_new(w->registry));
 	w->identifies = w->meets ? beest_presence_is_suspect(w->registry) :
@@ -143,9 +148,9 @@ void beest_watch_identify(struct waiting *w)
 	if (w->meets || w->identifies)
 		beest_registry_announce(w->registry);
 	if (w->identifies)
-		beest_waiting_want(w, presence->key, presence->server);
+		beest_waiting_want(w, registry->keys[BEEST_KEY_RANK], server);
 	if (w->meets)
-		beest_waiting_want(w, presence->starts_key, presence->server);
+		beest_waiting_want(w, registry->keys[BEEST_KEY_STARTS], server);
 }
 
 /* ---------------------------------------------------------- authors that are gone --- */
@@ -268,9 +273,9 @@ int beest_watch_met(struct waiting *w)
 		return 1;
 	if (w->meets)
 		beest_presence_has_met(w->registry);
-	else if (!beest_lease_is(w->registry->leases, w->registry->presence.key,
+	else if (!beest_lease_is(w->registry->leases, w->registry->keys[BEEST_KEY_RANK],
 				 BEEST_LEASE_SETTLED))
-		beest_look_send(w->registry, w->registry->presence.key);
+		beest_look_send(w->registry, w->registry->keys[BEEST_KEY_RANK]);
 
 	return 1;
 }
@@ -304,7 +309,7 @@ static bool is_chosen(const struct waiting *w)
 
 	memcpy(&turn, random, sizeof(turn));
 
-	return turn * (uint64_t)w->registry->size >> 32 < share;
+	return turn * (uint64_t)beest_registry_size(w->registry) >> 32 < share;
 }
 
 int beest_watch_compare_due(struct waiting *w)

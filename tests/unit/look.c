@@ -134,7 +134,7 @@ static void all_lost_except_records_stored_now(void **state)
 	fake_kv_evict(registry_server, "hb1/job/epoch");
 	fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
 	fake_kv_evict(registry_server, registry_key(BEEST_KIND_MR, "y"));
-	fake_kv_evict(registry_server, registry->presence.key);
+	fake_kv_evict(registry_server, registry->keys[BEEST_KEY_RANK]);
 	registry_put(registry, BEEST_KIND_QP, "x", "two", NULL);
 	assert_int_equal(registry_look(registry, 0), 0);
 	assert_false(epoch_is_kept());
@@ -184,7 +184,7 @@ static void evicted_alone_after_an_answer(void **state)
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	fake_kv_evict(registry_server, "hb1/job/epoch");
 	fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
-	fake_kv_evict(registry_server, registry->presence.key);
+	fake_kv_evict(registry_server, registry->keys[BEEST_KEY_RANK]);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_true(epoch_is_kept());
 	assert_null(strstr(registry_stage.log, "has lost what it had"));
@@ -271,7 +271,7 @@ static void all_lost_except_records_of_others(void **state)
 	other = registry_make(1, 2);
 	assert_int_equal(registry_publish(other, BEEST_KIND_QP, "x", "two"), 0);
 	fake_kv_evict(registry_server, "hb1/job/epoch");
-	fake_kv_evict(registry_server, registry->presence.key);
+	fake_kv_evict(registry_server, registry->keys[BEEST_KEY_RANK]);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_false(epoch_is_kept());
 	assert_string_equal(registry_said(registry, BEEST_KIND_QP, "x"), "two");
@@ -301,7 +301,7 @@ static void emptied(void **state)
 	make();
 	fake_kv_evict(registry_server, "hb1/job/epoch");
 	fake_kv_evict(registry_server, registry_key(BEEST_KIND_QP, "x"));
-	fake_kv_evict(registry_server, registry->presence.key);
+	fake_kv_evict(registry_server, registry->keys[BEEST_KEY_RANK]);
 	fake_kv_put(registry_server, "hb1/job/epoch", "another one, yes", BEEST_EPOCH_SIZE, 0);
 	assert_int_equal(registry_look(registry, BEEST_LOOK_CHECK), 0);
 	assert_int_equal(registry_look(registry, 0), 0);
@@ -510,17 +510,21 @@ static const char *name_at(struct fake_kv_server *at)
 
 static struct fake_kv_server *presence_home(void)
 {
-	return fake_kv_server(beest_kv_text(registry->kv, registry->presence.server));
+	const size_t server = beest_registry_server(registry, BEEST_KEY_RANK);
+
+	return fake_kv_server(beest_kv_text(registry->kv, server));
 }
 
 static void order_hook(struct beest_kv *kv, const struct beest_kv_request *request)
 {
+	const size_t home = beest_registry_server(registry, BEEST_KEY_RANK);
+	const char *key = registry->keys[BEEST_KEY_RANK];
 	size_t i;
 
 	(void)kv;
-	for (i = 0; i < request->write_count && request->server != registry->presence.server; i++)
+	for (i = 0; i < request->write_count && request->server != home; i++)
 		if (strstr(request->writes[i].key, "/mr/"))
-			assert_non_null(fake_kv_get(presence_home(), registry->presence.key, NULL));
+			assert_non_null(fake_kv_get(presence_home(), key, NULL));
 }
 
 static void presence_comes_first(void **state)

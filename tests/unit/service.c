@@ -1991,7 +1991,8 @@ static void a_presence_that_cannot_be_kept(void **state)
 	assert_int_equal(hartebeest_msg_push(end->hb, "m", "x", 1, 0), -ENOMEM);
 	assert_int_equal(puts_fail, 0);
 	must(hartebeest_msg_push(end->hb, "m", "x", 1, 0));
-	assert_non_null(fake_kv_get(fake_kv_server("a:1"), end->hb->registry->presence.key, NULL));
+	assert_non_null(fake_kv_get(fake_kv_server("a:1"),
+				    end->hb->registry->keys[BEEST_KEY_RANK], NULL));
 }
 
 /* Publishes the queue pair "qp" under @key. */

@@ -526,7 +526,7 @@ static void an_own_record_that_is_not_stored(void **state)
 	(void)state;
 	registry_stage.servers = "a:1 b:1";
 	make();
-	if (one->presence.server == 1)		/* the presence is stored first */
+	if (beest_registry_server(one, BEEST_KEY_RANK) == 1)	/* the presence is first */
 		full = fake_kv_server("a:1");
 	for (i = 0; !own[0] || !own[1]; i++) {
 		own[registry_home(one, BEEST_KIND_QP, names[i]) == full] = keys[i];
@@ -1145,8 +1145,8 @@ static void the_news_came_before_the_record(void **state)
 	crew_need();
 	registry_stage.servers = "a:1 b:1 c:1";
 	make();
-	while (at == two->presence.server ||
-	       at == beest_kv_server_of(two->kv, two->presence.news_key))
+	while (at == beest_registry_server(two, BEEST_KEY_RANK) ||
+	       at == beest_registry_server(two, BEEST_KEY_NEWS))
 		at++;
 	away = fake_kv_server(servers[at]);
 	while (registry_home(two, BEEST_KIND_QP, names[i]) != away)
