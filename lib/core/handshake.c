@@ -204,19 +204,29 @@ int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, cons
 	return endpoint_put(hb, qp, name, NULL, "");
 }
 
-static bool own_retract(struct hartebeest_context *hb, const char *name)
+/* Under the lock.  No later step puts the record of a queue pair again. */
+static void key_forget(struct hartebeest_context *hb, const char *name)
 {
 	struct beest_node *node;
 	struct beest_qp *qp;
-	bool any;
 
-	pthread_mutex_lock(&hb->objects.lock);
 	for (node = hb->objects.newest; node; node = node->older) {
 		qp = BEEST_CONTAINER(node, struct beest_qp, node);
 		if (node->kind == &beest_qp_kind && strcmp(qp->key, name) == 0)
 			qp->key[0] = '\0';
 	}
-	any = beest_registry_retract(hb->registry, name);
+}
+
+/* Programs also delete many names of regions and messages, which must not walk all objects. */
+static bool own_retract(struct hartebeest_context *hb, const char *name)
+{
+	bool any;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	any = beest_registry_retract(hb->registry, BEEST_KIND_QP, name);
+	if (any)
+		key_forget(hb, name);
+	any |= beest_registry_retract(hb->registry, BEEST_KIND_MR, name);
 	pthread_mutex_unlock(&hb->objects.lock);
 
 	return any;

@@ -404,18 +404,13 @@ int beest_registry_announce(struct beest_registry *registry)
 	return beest_registry_is_announced(registry) ? 0 : beest_registry_present(registry);
 }
 
-bool beest_registry_retract(struct beest_registry *registry, const char *name)
+bool beest_registry_retract(struct beest_registry *registry, enum beest_record_kind kind,
+			    const char *name)
 {
-	static const enum beest_record_kind kinds[] = { BEEST_KIND_QP, BEEST_KIND_MR };
 	char key[BEEST_KEY_MAX + 1];
-	bool any = false;
-	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(kinds); i++)
-		any |= beest_registry_key(registry, kinds[i], name, key) == 0 &&
-		       beest_lease_doom_key(registry->leases, key);
-
-	return any;
+	return beest_registry_key(registry, kind, name, key) == 0 &&
+	       beest_lease_doom_key(registry->leases, key);
 }
 
 void beest_registry_suspect(struct beest_registry *registry, const char *who, const char *what)

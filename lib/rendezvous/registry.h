@@ -242,10 +242,11 @@ int beest_registry_announce(struct beest_registry *registry);
 bool beest_registry_is_announced(const struct beest_registry *registry);
 
 /*
- * Gives up the records of queue pairs and regions that this context keeps under @name, without
- * talking to a server: later looks remove them, and leave no tombstone.  False: it keeps none.
+ * Gives up the record that this context keeps under @name, without talking to a server: later looks
+ * remove it, and leave no tombstone.  False: it keeps none.
  */
-bool beest_registry_retract(struct beest_registry *registry, const char *name);
+bool beest_registry_retract(struct beest_registry *registry, enum beest_record_kind kind,
+			    const char *name);
 
 /*
  * Notes "@who had @what", which may be why a wait ends in vain; the second function adds
