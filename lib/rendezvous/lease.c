@@ -948,17 +948,13 @@ static enum event value_judge(const struct beest_leases *leases,
 			      const struct beest_lease_copy *copy,
 			      const struct beest_kv_value *value)
 {
-	struct beest_record record;
-
 	if (!value->bytes)
 		return ABSENT;
 	if (value->size == copy->size && memcmp(value->bytes, copy->bytes, copy->size) == 0)
 		return SAME;
 
-	return beest_record_decode(leases->seal, value->bytes, value->size, BEEST_KIND_ANY,
-				   copy->key, &record) == 0 &&
-	       beest_process_is_context(&record.incarnation, &leases->incarnation) ? OLDER :
-	       ANOTHERS;
+	return beest_record_is_of(leases->seal, value->bytes, value->size, copy->key,
+				  &leases->incarnation) ? OLDER : ANOTHERS;
 }
 
 /* May another thread have stored it since the request was sent? */

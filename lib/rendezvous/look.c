@@ -181,7 +181,7 @@ static int server_is_away(struct beest_registry *registry, size_t server)
 	return failure;
 }
 
-static struct beest_pace pace_of(struct beest_registry *registry, size_t server)
+struct beest_pace beest_look_pace(struct beest_registry *registry, size_t server)
 {
 	struct beest_pace pace;
 
@@ -194,7 +194,7 @@ static struct beest_pace pace_of(struct beest_registry *registry, size_t server)
 
 static int64_t patience_of(struct beest_registry *registry, size_t server)
 {
-	const struct beest_pace pace = pace_of(registry, server);
+	const struct beest_pace pace = beest_look_pace(registry, server);
 
 	return beest_pace_patience(&pace, beest_registry_size(registry));
 }
@@ -205,22 +205,10 @@ static int64_t probe_until(struct beest_registry *registry, size_t server, int64
 	return BEEST_MIN(deadline, beest_clock_deadline(patience_of(registry, server)));
 }
 
-int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t waited)
-{
-	const struct beest_pace pace = pace_of(registry, server);
-
-	return beest_pace_rest(&pace, waited);
-}
-
-int64_t beest_look_longest(struct beest_registry *registry, size_t server)
-{
-	return pace_of(registry, server).longest;
-}
-
 int64_t beest_look_until(struct beest_registry *registry, size_t server,
 			 const struct beest_limit *limit)
 {
-	const struct beest_pace pace = pace_of(registry, server);
+	const struct beest_pace pace = beest_look_pace(registry, server);
 
 	return limit->once ? beest_clock_deadline(beest_pace_single(&pace)) :
 	       beest_limit_look(limit);
@@ -228,8 +216,9 @@ int64_t beest_look_until(struct beest_registry *registry, size_t server,
 
 int64_t beest_look_brief(struct beest_registry *registry, size_t server)
 {
-	return beest_clock_deadline(BEEST_MAX(BEEST_LIMIT_LOOK,
-					      2 * beest_look_longest(registry, server)));
+	const int64_t longest = beest_look_pace(registry, server).longest;
+
+	return beest_clock_deadline(BEEST_MAX(BEEST_LIMIT_LOOK, 2 * longest));
 }
 
 int64_t beest_look_closing(struct beest_registry *registry)
@@ -239,16 +228,11 @@ int64_t beest_look_closing(struct beest_registry *registry)
 	size_t i;
 
 	for (i = 0; i < registry->server_count; i++) {
-		pace = pace_of(registry, i);
+		pace = beest_look_pace(registry, i);
 		most = BEEST_MAX(most, beest_pace_closing(&pace));
 	}
 
 	return beest_clock_deadline(most);
-}
-
-size_t beest_look_keys(struct beest_registry *registry, size_t server)
-{
-	return pace_of(registry, server).keys;
 }
 
 bool beest_look_is_silent(struct beest_registry *registry, size_t server)
@@ -441,7 +425,7 @@ int beest_look_compare(struct beest_registry *registry, size_t server, int64_t d
 
 	/* One that answers slowly would not do so in time, and had better not be asked more. */
 	if (!beest_look_epoch(registry, server, epoch) ||
-	    beest_look_longest(registry, server) > BEEST_KV_COMPARE)
+	    beest_look_pace(registry, server).longest > BEEST_KV_COMPARE)
 		return 0;
 
 	return beest_kv_compare(registry->kv, server, registry->keys[BEEST_KEY_EPOCH], &known,
@@ -492,22 +476,11 @@ static int key_read(struct beest_registry *registry, size_t server, const char *
 	return beest_kv_run(registry->kv, &request, 1, deadline, NULL);
 }
 
-/* Another process may have stored its record there since the server lost everything. */
-static bool value_is_own(const struct beest_registry *registry, const char *key,
-			 const struct beest_kv_value *value)
-{
-	struct beest_record record;
-
-	return beest_record_decode(registry->seal, value->bytes, value->size, BEEST_KIND_ANY,
-				   key, &record) == 0 &&
-	       beest_process_is_context(&record.incarnation,
-					beest_registry_incarnation(registry));
-}
-
 /*
  * Does the server still have an own record that it had along with the epoch @known?  Then only the
  * epoch was evicted and stays valid.  A later record may have been stored there after it lost all:
- * meanwhile, another thread may have learned that, and stored this one again.
+ * meanwhile, another thread may have learned that, and stored this one again.  Another process may
+ * have stored its own, too.
  */
 static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 			       const uint8_t known[BEEST_EPOCH_SIZE], int64_t deadline)
@@ -525,7 +498,8 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 	for (i = 0; i < CANARIES_MAX && !there &&
 	     beest_lease_canary(registry->leases, server, brought, i, key); i++) {
 		there = key_read(registry, server, key, deadline, &value) == 0 &&
-			value_is_own(registry, key, &value);
+			beest_record_is_of(registry->seal, value.bytes, value.size, key,
+					   beest_registry_incarnation(registry));
 		beest_kv_values_free(&value, 1);
 	}
 

@@ -90,11 +90,8 @@ bool beest_look_speed_say(struct beest_registry *registry, size_t server, int64_
 void beest_look_loss_say(struct beest_registry *registry, size_t server, uint64_t since,
 			 struct beest_text *text);
 
-/* How long to rest before asking a server again for the same. */
-int64_t beest_look_rest(struct beest_registry *registry, size_t server, int64_t waited);
-
-/* How long its answers take at most, of late. */
-int64_t beest_look_longest(struct beest_registry *registry, size_t server);
+/* What happened to requests to a server, of late. */
+struct beest_pace beest_look_pace(struct beest_registry *registry, size_t server);
 
 /* When a look must end that a call with @limit takes: a single one may have to be patient. */
 int64_t beest_look_until(struct beest_registry *registry, size_t server,
@@ -111,9 +108,6 @@ int64_t beest_look_brief(struct beest_registry *registry, size_t server);
  * three seconds, or four times as long as the slowest server's answers take.
  */
 int64_t beest_look_closing(struct beest_registry *registry);
-
-/* How many keys one request to it may ask for.  0: any number. */
-size_t beest_look_keys(struct beest_registry *registry, size_t server);
 
 /* The epoch of a server; false: not known. */
 bool beest_look_epoch(struct beest_registry *registry, size_t server,

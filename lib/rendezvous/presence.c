@@ -432,9 +432,9 @@ static struct beest_registry_heard *heard_row(struct beest_registry *registry,
 static void heard_note(struct beest_registry *registry,
 		       const struct beest_incarnation *incarnation, const char *fate)
 {
+	const size_t server = beest_registry_server(registry, BEEST_KEY_RANK);
 	const int64_t looks = ALIVE_LOOKS *
-			      beest_look_longest(registry,
-						 beest_registry_server(registry, BEEST_KEY_RANK));
+			      beest_look_pace(registry, server).longest;
 	const int64_t until = fate ? 0 : beest_clock_deadline(BEEST_MAX(ALIVE_TIME, looks));
 
 	pthread_mutex_lock(&registry->lock);

@@ -213,6 +213,15 @@ int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
 					    kind, key, record);
 }
 
+bool beest_record_is_of(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key,
+			const struct beest_incarnation *incarnation)
+{
+	struct beest_record record;
+
+	return beest_record_decode(seal, bytes, size, BEEST_KIND_ANY, key, &record) == 0 &&
+	       beest_process_is_context(&record.incarnation, incarnation);
+}
+
 int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key)
 {
 	int ret = seal ? beest_seal_decrypt(seal, key, bytes, size) : 0;
@@ -256,20 +265,27 @@ static int text_read(const struct beest_record *record, size_t *at, char *text, 
 
 /* ------------------------------------------------------------------ queue pairs --- */
 
+/* Of an endpoint, whose other fields are elsewhere in a queue pair and in a mesh. */
+#define KIND_ROWS(type) \
+	BEEST_CODEC_ROW(type, endpoint.qp_type, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.link_layer, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.roce, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.mtu, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.max_dest_rd_atomic, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.grh_required, UINT)
+
+#define NUMBER_ROWS(type) \
+	BEEST_CODEC_ROW(type, endpoint.lid, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.pkey, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.qp_num, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.psn, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.qkey, UINT), \
+	BEEST_CODEC_ROW(type, endpoint.generation, UINT)
+
 static const struct beest_codec_field qp_rows[] = {
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.qp_type, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.link_layer, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.roce, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.mtu, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.max_dest_rd_atomic, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.grh_required, UINT),
+	KIND_ROWS(beest_qp_body),
 	BEEST_CODEC_ROW(beest_qp_body, regions, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.lid, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.pkey, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.qp_num, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.psn, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.qkey, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.generation, UINT),
+	NUMBER_ROWS(beest_qp_body),
 	BEEST_CODEC_ROW(beest_qp_body, endpoint.gid, BYTES),
 	BEEST_CODEC_ROW(beest_qp_body, echo.incarnation, BYTES),
 	BEEST_CODEC_ROW(beest_qp_body, echo.qp_num, UINT),
@@ -412,6 +428,16 @@ static int body_decode(const struct beest_codec_layout *layout, const struct bee
 				  at < record->size ? record->size - at : 0, body);
 }
 
+/* Empties a body of @room bytes and decodes its fields, behind which *@at is. */
+static int body_begin(const struct beest_codec_layout *layout, const struct beest_record *record,
+		      void *body, size_t room, size_t *at)
+{
+	memset(body, 0, room);
+	*at = beest_codec_size(layout);
+
+	return body_decode(layout, record, 0, body);
+}
+
 static int region_decode(const uint8_t *bytes, size_t size, struct hartebeest_remote_mr *region)
 {
 	struct hartebeest_remote_mr found;
@@ -452,10 +478,8 @@ static int qp_regions_check(const struct beest_record *record, size_t count)
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body)
 {
 	size_t at;
-	int ret;
+	int ret = body_begin(&qp_layout, record, body, sizeof(*body), &at);
 
-	memset(body, 0, sizeof(*body));
-	ret = body_decode(&qp_layout, record, 0, body);
 	if (ret < 0)
 		return ret;
 
@@ -463,7 +487,7 @@ int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_bo
 	body->endpoint.rank = record->rank;
 	body->endpoint.ip = body->endpoint.gid;
 	if (record->flags & BEEST_RECORD_IP)
-		ret = body_decode(&ip_layout, record, beest_codec_size(&qp_layout), body);
+		ret = body_decode(&ip_layout, record, at, body);
 	if (ret == 0)
 		ret = qp_regions_check(record, body->regions);
 	at = qp_region_at(record, body->regions);
@@ -555,11 +579,9 @@ int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[B
 
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body)
 {
-	size_t i, at = beest_codec_size(&rank_layout);
-	int ret;
+	size_t i, at;
+	int ret = body_begin(&rank_layout, record, body, sizeof(*body), &at);
 
-	memset(body, 0, sizeof(*body));
-	ret = body_decode(&rank_layout, record, 0, body);
 	for (i = 0; i < BEEST_COUNT(rank_texts) - (at >= record->size) && ret == 0; i++)
 		ret = text_read(record, &at, (char *)body + rank_texts[i].offset,
 				rank_texts[i].room);
@@ -647,11 +669,9 @@ int beest_record_member_encode(const struct beest_member_body *body, uint8_t *by
 
 int beest_record_member_decode(const struct beest_record *record, struct beest_member_body *body)
 {
-	size_t at = beest_codec_size(&member_layout);
-	int ret;
+	size_t at;
+	int ret = body_begin(&member_layout, record, body, sizeof(*body), &at);
 
-	memset(body, 0, sizeof(*body));
-	ret = body_decode(&member_layout, record, 0, body);
 	if (ret == 0)
 		ret = trouble_decode(record, &at, &body->refusal);
 	if (ret < 0)
@@ -697,11 +717,9 @@ static int ranges_decode(const struct beest_record *record, size_t *at,
 
 int beest_record_leader_decode(const struct beest_record *record, struct beest_leader_body *body)
 {
-	size_t digests, at = beest_codec_size(&leader_layout);
-	int ret;
+	size_t digests, at;
+	int ret = body_begin(&leader_layout, record, body, sizeof(*body), &at);
 
-	memset(body, 0, sizeof(*body));
-	ret = body_decode(&leader_layout, record, 0, body);
 	if (ret == 0)
 		ret = trouble_decode(record, &at, &body->failure);
 	if (ret == 0)
@@ -844,18 +862,8 @@ int beest_record_request_decode(const struct beest_record *record,
 static const struct beest_codec_field mesh_rows[] = {
 	BEEST_CODEC_ROW(beest_mesh_body, form, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, list, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qp_type, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.link_layer, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.roce, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.mtu, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.max_dest_rd_atomic, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.grh_required, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.lid, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.pkey, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qp_num, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.psn, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.qkey, UINT),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.generation, UINT),
+	KIND_ROWS(beest_mesh_body),
+	NUMBER_ROWS(beest_mesh_body),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ece.vendor, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ece.options, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.gid, BYTES),

@@ -52,6 +52,7 @@ static int ask_run(struct beest_registry *registry, struct ask *ask,
 		   const struct beest_limit *limit)
 {
 	struct beest_backoff backoff;
+	struct beest_pace pace;
 	bool is_last, again = false;
 	int ret;
 
@@ -67,8 +68,8 @@ static int ask_run(struct beest_registry *registry, struct ask *ask,
 		ret = beest_limit_check(limit);
 		if (ret < 0)
 			return ask_fail(ask, limit, ret);
-		backoff.rest = beest_look_rest(registry, ask->server,
-					       beest_clock_now() - backoff.start);
+		pace = beest_look_pace(registry, ask->server);
+		backoff.rest = beest_pace_rest(&pace, beest_clock_now() - backoff.start);
 		beest_limit_pause(limit, &backoff);
 	}
 }

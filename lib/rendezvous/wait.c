@@ -125,7 +125,7 @@ static void want_missing(struct waiting *w)
 			continue;
 		if (wait->gets[i].server != server) {
 			server = wait->gets[i].server;
-			most = beest_look_keys(w->registry, server);
+			most = beest_look_pace(w->registry, server).keys;
 		}
 		if (may_ask(w, server, most))
 			want_get(w, i);
@@ -549,13 +549,16 @@ static void ended_look(struct waiting *w)
 static int64_t rest_due(const struct waiting *w)
 {
 	const int64_t waited = beest_clock_now() - w->backoff.start;
+	struct beest_pace pace;
 	int64_t rest = 0;
 	size_t i;
 
-	for (i = 0; i < w->count; i++)
-		if (i == 0 || w->wants[i].server != w->wants[i - 1].server)
-			rest = BEEST_MAX(rest, beest_look_rest(w->registry, w->wants[i].server,
-							       waited));
+	for (i = 0; i < w->count; i++) {
+		if (i > 0 && w->wants[i].server == w->wants[i - 1].server)
+			continue;
+		pace = beest_look_pace(w->registry, w->wants[i].server);
+		rest = BEEST_MAX(rest, beest_pace_rest(&pace, waited));
+	}
 
 	return rest;
 }
