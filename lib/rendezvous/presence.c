@@ -125,14 +125,12 @@ static void presence_take(struct beest_registry *registry)
 	beest_registry_present(registry);
 }
 
-static void process_suspect(struct beest_registry *registry, const struct beest_incarnation *other)
+/* Under the lock. */
+static void process_suspect(struct beest_registry_presence *presence,
+			    const struct beest_incarnation *other)
 {
-	struct beest_registry_presence *presence = &registry->presence;
-
-	pthread_mutex_lock(&registry->lock);
 	presence->suspected = *other;
 	presence->suspected_until = beest_clock_deadline(SUSPECT_TIME);
-	pthread_mutex_unlock(&registry->lock);
 }
 
 /* Stores this rank's presence again, so that the other process finds out, too. */
@@ -200,11 +198,12 @@ static int presence_contest(struct beest_registry *registry, const struct beest_
 
 	pthread_mutex_lock(&registry->lock);
 	owned = presence->owned;
+	if (!owned)
+		process_suspect(presence, other);
 	pthread_mutex_unlock(&registry->lock);
 	if (!owned) {
 		beest_registry_suspect(registry, beest_presence_text(presence->rank, body, who),
 				       "the rank of this process, and may be alive");
-		process_suspect(registry, other);
 		presence_take(registry);
 	}
 
@@ -325,12 +324,12 @@ static bool starts_judge(struct beest_registry_presence *presence,
 {
 	bool is_over = presence->suspected_until && beest_clock_now() >= presence->suspected_until;
 
-	if (other && (!is_over || !beest_process_is_context(other, &presence->suspected))) {
-		if (!beest_process_is_context(other, &presence->suspected))
-			presence->suspected_until = beest_clock_deadline(SUSPECT_TIME);
-		presence->suspected = *other;
+	if (other && !beest_process_is_context(other, &presence->suspected)) {
+		process_suspect(presence, other);
 		return false;
 	}
+	if (other && !is_over)
+		return false;
 	if (other)
 		presence->settled = *other;
 	if (is_over)
