@@ -48,71 +48,50 @@ static void rnr_text(const struct hartebeest_context *hb, int64_t code, char *te
 	snprintf(text, size, "%.4g ms", units[code & 31] / 100.0);
 }
 
-static void mtu_text(const struct hartebeest_context *hb, int64_t code, char *text, size_t size)
-{
-	(void)hb;
-	snprintf(text, size, "%d bytes", 128 << code);
-}
-
-static void type_text(const struct hartebeest_context *hb, int64_t code, char *text, size_t size)
-{
-	static const char *const names[] = { "", "", "RC", "UC", "UD" };
-
-	(void)hb;
-	snprintf(text, size, "%s", code >= 2 && code <= 4 ? names[code] : "");
-}
-
-/* Settings whose codes need an explanation. */
+/* Settings whose codes need an explanation, and have no words. */
 static const struct meaning {
 	const char *name;
 	void (*text)(const struct hartebeest_context *hb, int64_t code, char *text, size_t size);
 } meanings[] = {
 	{ "qp_attr.timeout", timeout_text },
 	{ "qp_attr.min_rnr_timer", rnr_text },
-	{ "qp_attr.path_mtu", mtu_text },
-	{ "qp_init_attr.qp_type", type_text },
 };
 
 static const char *meaning_of(const struct hartebeest_context *hb, const struct beest_option *row,
 			      const char *value, char *text, size_t size)
 {
+	const char *word;
 	int64_t code;
 	size_t i;
 
 	text[0] = '\0';
+	if (beest_parse_int(value, row->min, row->max, &code) < 0)
+		return text;
+	word = row->words && !row->joins ? beest_parse_word_text(row->words, code) : NULL;
+	if (word)
+		beest_text_copy(text, size, word);
 	for (i = 0; i < BEEST_COUNT(meanings); i++)
-		if (!strcmp(meanings[i].name, row->name) &&
-		    beest_parse_int(value, row->min, row->max, &code) == 0)
+		if (!strcmp(meanings[i].name, row->name))
 			meanings[i].text(hb, code, text, size);
 	return text;
 }
 
 /* -------------------------------------------------------------- range --- */
 
-static void range_words(const struct beest_option *row, struct beest_text *text)
-{
-	const struct beest_word *word;
-
-	for (word = row->words; word && word->text; word++)
-		beest_text_add(text, "%s%s", text->used ? "|" : "", word->text);
-}
-
 static const char *range_of(const struct beest_option *row, char *buffer, size_t size)
 {
-	const struct beest_word *name;
+	const struct beest_word *word;
 	struct beest_text text;
 
 	beest_text_start(&text, buffer, size);
-	if (row->word)
-		beest_text_add(&text, "%s or ", row->word);
 	if (row->type == BEEST_OPTION_INT)
 		beest_text_add(&text, "%" PRId64 "..%" PRId64, row->min, row->max);
 	if (row->type == BEEST_OPTION_DURATION)
 		beest_text_add(&text, "%s..%s", BEEST_DURATION_TEXT(row->min),
 			       BEEST_DURATION_TEXT(row->max));
-	range_words(row, &text);
-	for (name = row->names; name && name->text; name++)
-		beest_text_add(&text, "%s%s", name == row->names ? " or " : "|", name->text);
+	for (word = row->words; word && word->text; word++)
+		beest_text_add(&text, "%s%s", word > row->words ? "|" : text.used ? " or " : "",
+			       word->text);
 	if (row->unit)
 		beest_text_add(&text, " or a duration");
 	return buffer;
@@ -137,8 +116,6 @@ static void setting_read(const struct hartebeest_context *hb, const struct beest
 		 row->name, row->per_transport ? prefixes[transport] : "", dot + 1);
 	hartebeest_option_get(hb, setting->name, setting->value, sizeof(setting->value),
 			      &setting->source);
-	if (row->type == BEEST_OPTION_SECRET && setting->value[0])
-		snprintf(setting->value, sizeof(setting->value), "(not shown)");
 }
 
 /*

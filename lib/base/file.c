@@ -44,8 +44,8 @@ bool beest_file_line(const char *path, char *line, size_t size)
 }
 
 /*
- * In the direction that fails, as glibc does for set-user-ID programs: to read or write gives EBADF,
- * as it does with a closed descriptor, so what a program prints is not lost without an error.
+ * In the direction that fails, as glibc does for set-user-ID programs: to read or write gives
+ * EBADF, as with a closed descriptor, so what a program prints is not lost without an error.
  */
 int beest_file_fill_streams(void)
 {

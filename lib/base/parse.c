@@ -2,8 +2,8 @@
 /*
  * parse.c - one scanner for numbers, and the grammars built on it
  *
- * Owns all checks of text that becomes a value.  Independent of the locale: <ctype.h> and
- * strtol(3) depend on it, and strtol(3) also skips blanks and accepts signs.
+ * Owns all checks of text that becomes a value.  Independent of the locale, on which <ctype.h>
+ * depends.
  */
 #include "config.h"
 
@@ -22,35 +22,24 @@
 
 /* --- numbers --- */
 
-/* UINT_MAX, which is above any base, for a byte that is not a digit. */
-static unsigned int digit_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return UINT_MAX;
-}
-
 /*
- * Moves *@at behind the digits; false when there is none.  An overflow gives UINT64_MAX, which is
- * outside every range in this file.
+ * Moves *@at behind the digits; false when there is none.  @base: 16 after 0x, else 10.  An
+ * overflow gives UINT64_MAX, which is outside every range in this file.
  */
-static bool read_digits(const char **at, unsigned int base, uint64_t *value)
+static bool read_digits(const char **at, int base, uint64_t *value)
 {
-	const char *start = *at;
-	unsigned int digit;
+	char *end;
 
-	for (*value = 0; (digit = digit_value(**at)) < base; (*at)++)
-		*value = *value > (UINT64_MAX - digit) / base ? UINT64_MAX : *value * base + digit;
-	return *at != start;
+	if (**at < '0' || **at > '9')
+		return false;		/* a blank or a sign, which strtoull(3) would skip */
+	*value = strtoull(*at, &end, base);
+	*at = end;
+	return true;
 }
 
 static bool looks_octal(const char *text)
 {
-	return text[0] == '0' && digit_value(text[1]) < 10;
+	return text[0] == '0' && text[1] >= '0' && text[1] <= '9';
 }
 
 static bool read_decimal(const char **at, uint64_t *value)
@@ -61,7 +50,7 @@ static bool read_decimal(const char **at, uint64_t *value)
 int beest_parse_int(const char *text, int64_t min, int64_t max, int64_t *value)
 {
 	bool negative = text[0] == '-', hex = !strncmp(text + negative, "0x", 2), fits;
-	const char *at = text + negative + 2 * hex;
+	const char *at = text + negative;
 	uint64_t magnitude;
 	int64_t number;
 

@@ -47,8 +47,10 @@
 #define STRING .type = BEEST_OPTION_STRING
 #define WORD(list) .type = BEEST_OPTION_WORD, .words = (list)
 #define SECRET .type = BEEST_OPTION_SECRET
-#define AUTO .word = "auto", .meaning = BEEST_AUTO, .initial = "auto"
+#define AUTO .words = auto_words, .initial = "auto"
 
+static const struct beest_word auto_words[] = { { "auto", BEEST_AUTO }, { NULL, 0 } };
+static const struct beest_word none_words[] = { { "none", BEEST_RANK_NONE }, { NULL, 0 } };
 static const struct beest_word roce_words[] = {
 	{ "auto", BEEST_ROCE_NONE }, { "v1", BEEST_ROCE_V1 }, { "v2", BEEST_ROCE_V2 }, { NULL, 0 },
 };
@@ -59,16 +61,17 @@ static const struct beest_word resolver_words[] = {
 	{ "record", BEEST_RESOLVER_RECORD }, { "rdmacm", BEEST_RESOLVER_RDMACM }, { NULL, 0 },
 };
 
-static const struct beest_word type_names[] = {
+static const struct beest_word type_words[] = {
 	{ "RC", 2 }, { "UC", 3 }, { "UD", 4 }, { NULL, 0 },
 };
-static const struct beest_word mtu_names[] = {
-	{ "256", 1 }, { "512", 2 }, { "1024", 3 }, { "2048", 4 }, { "4096", 5 }, { NULL, 0 },
+static const struct beest_word mtu_words[] = {
+	{ "256", 1 }, { "512", 2 }, { "1024", 3 }, { "2048", 4 }, { "4096", 5 },
+	{ "auto", BEEST_AUTO }, { NULL, 0 },
 };
-static const struct beest_word access_names[] = {
+static const struct beest_word access_words[] = {
 	{ "LOCAL_WRITE", 1 }, { "REMOTE_WRITE", 2 }, { "REMOTE_READ", 4 }, { "REMOTE_ATOMIC", 8 },
 	{ "MW_BIND", 16 }, { "ZERO_BASED", 32 }, { "ON_DEMAND", 64 }, { "HUGETLB", 128 },
-	{ "RELAXED_ORDERING", 1 << 20 }, { NULL, 0 },
+	{ "RELAXED_ORDERING", 1 << 20 }, { "auto", BEEST_AUTO }, { NULL, 0 },
 };
 static const struct beest_word ece_words[] = { { "auto", 1 }, { "off", 0 }, { NULL, 0 } };
 
@@ -87,7 +90,7 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "size of a completion queue, reduced to the limit of the device" },
 
 	{ "qp_init_attr.qp_type", QP(qp_type), .initial = "2", RANGE(2, 4),
-	  .names = type_names,
+	  .words = type_words,
 	  .help = "transport: 2 RC, 3 UC, 4 UD" },
 	{ "qp_init_attr.cap.max_send_wr", QP(max_send_wr), .initial = "128", RANGE(0, 4194304),
 	  .help = "size of the send queue, reduced to the limit of the device" },
@@ -102,7 +105,7 @@ const struct beest_option beest_option_rows[] = {
 	  RANGE(0, 65536),
 	  .help = "data sent within the request itself, reduced to the limit of the device" },
 
-	{ "qp_attr.path_mtu", QP(path_mtu), AUTO, RANGE(1, 5), .names = mtu_names,
+	{ "qp_attr.path_mtu", QP(path_mtu), RANGE(1, 5), .words = mtu_words, .initial = "auto",
 	  .help = "upper limit in bytes (256 to 4096), or as in enum ibv_mtu (1 to 5); auto: "
 		  "that of both ports" },
 	{ "qp_attr.rq_psn", QP(rq_psn), AUTO, RANGE(0, 0xffffff),
@@ -138,8 +141,8 @@ const struct beest_option beest_option_rows[] = {
 	  .help = "traffic class of the global routing header" },
 	{ "qp_attr.hop_limit", QP(hop_limit), .initial = "64", RANGE(1, 255),
 	  .help = "hop limit of the global routing header" },
-	{ "qp_attr.flow_label", QP(flow_label), .word = "auto", .meaning = BEEST_AUTO,
-	  .initial = "0", RANGE(0, 0xfffff),
+	{ "qp_attr.flow_label", QP(flow_label), .words = auto_words, .initial = "0",
+	  RANGE(0, 0xfffff),
 	  .help = "flow label of the global routing header, by which RoCE v2 chooses its UDP "
 		  "source port; auto: another one for each pair of queue pair numbers, as rdma_cm "
 		  "does" },
@@ -149,8 +152,8 @@ const struct beest_option beest_option_rows[] = {
 	/* The top bit would select a privileged key instead. */
 	{ "qp_attr.qkey", QP(qkey), .initial = "0x11111111", RANGE(0, 0x7fffffff),
 	  .help = "queue key of datagrams" },
-	{ "qp_attr.access_flags", QP(access_flags), AUTO, RANGE(0, 0x1fffff),
-	  .names = access_names, .joins = true,
+	{ "qp_attr.access_flags", QP(access_flags), RANGE(0, 0x1fffff),
+	  .words = access_words, .joins = true, .initial = "auto",
 	  .help = "enum ibv_access_flags, as a number or names such as REMOTE_WRITE|LOCAL_WRITE; "
 		  "auto: all that transport and device allow" },
 
@@ -208,7 +211,7 @@ const struct beest_option beest_option_rows[] = {
 	  RANGE(1, BEEST_IDS_MAX), .called = { "SIZE", "WORLD_SIZE", "NRANKS" },
 	  .help = "number of ranks, with ids from 0" },
 	{ "job.rank", VARIABLE("HARTEBEEST_NID"), INT, AT(rank), RANGE(0, INT32_MAX),
-	  .word = "none", .meaning = BEEST_RANK_NONE,
+	  .words = none_words,
 	  .help = "id of this process; none: it takes no rank, whatever its launcher says" },
 	{ "job.id", VARIABLE("HARTEBEEST_JOB"), STRING, AT(job),
 	  .called = { "JOB_ID" },
@@ -244,29 +247,33 @@ static const void *value_at(const struct beest_options *options,
 	return (const char *)base + row->offset;
 }
 
-/* NULL: the @length bytes at @text are none of the names, whose case does not matter. */
-static const struct beest_word *find_name(const struct beest_word *name, const char *text,
+/* NULL: the @length bytes at @text are none of the words, whose case does not matter. */
+static const struct beest_word *find_word(const struct beest_word *word, const char *text,
 					  size_t length)
 {
-	while (name->text && (strlen(name->text) != length ||
-			      strncasecmp(name->text, text, length) != 0))
-		name++;
-	return name->text ? name : NULL;
+	while (word && word->text && (strlen(word->text) != length ||
+				      strncasecmp(word->text, text, length) != 0))
+		word++;
+	return word && word->text ? word : NULL;
 }
 
-/* "RC", or of flags "REMOTE_WRITE|LOCAL_WRITE".  False: they are no names. */
-static bool set_by_names(const struct beest_option *row, const char *text, int64_t *value)
+/* "RC", "auto", or of flags "REMOTE_WRITE|LOCAL_WRITE".  False: they are no words. */
+static bool set_by_words(const struct beest_option *row, const char *text, int64_t *value)
 {
-	const struct beest_word *name;
+	const struct beest_word *word = find_word(row->words, text, strlen(text));
 	int64_t sum = 0;
 	size_t length;
 
+	if (word) {
+		*value = word->value;
+		return true;
+	}
 	do {
 		length = row->joins ? strcspn(text, "|") : strlen(text);
-		name = row->names ? find_name(row->names, text, length) : NULL;
-		if (!name)
+		word = find_word(row->words, text, length);
+		if (!word || word->value < 0)
 			return false;
-		sum |= name->value;
+		sum |= word->value;
 		text += length + 1;
 	} while (text[-1]);
 	*value = sum;
@@ -290,28 +297,21 @@ static bool set_by_duration(const struct beest_option *row, const char *text, in
 /* The sentence of a failure offers the words that are allowed. */
 static int set_int(const struct beest_option *row, const char *text, void *value)
 {
-	struct beest_text names = BEEST_TEXT(200);
-	const struct beest_word *name;
+	struct beest_text words = BEEST_TEXT(200);
+	const struct beest_word *word;
 	int ret;
 
-	if (row->word && !strcmp(text, row->word)) {
-		*(int64_t *)value = row->meaning;
-		return 0;
-	}
-	if (set_by_names(row, text, value) || set_by_duration(row, text, value))
+	if (set_by_words(row, text, value) || set_by_duration(row, text, value))
 		return 0;
 
 	ret = beest_parse_int(text, row->min, row->max, value);
 	if (ret == 0)
 		return 0;
-	for (name = row->names; name && name->text; name++)
-		beest_text_add(&names, ", %s", name->text);
+	for (word = row->words; word && word->text; word++)
+		beest_text_add(&words, word->value < 0 ? ", or '%s'" : ", %s", word->text);
 	if (row->unit)
-		beest_text_add(&names, ", or a duration such as 67ms");
-	return !row->word && !names.used ? ret :
-	       beest_fail(-ret, "%s%s%s%s%s", beest_error_text(), names.buffer,
-			  row->word ? ", or '" : "", row->word ? row->word : "",
-			  row->word ? "'" : "");
+		beest_text_add(&words, ", or a duration such as 67ms");
+	return beest_fail(-ret, "%s%s", beest_error_text(), words.buffer);
 }
 
 static int set_duration(const struct beest_option *row, const char *text, void *value)
@@ -371,19 +371,19 @@ static int value_text(const struct beest_option *row, const void *value, char *t
 {
 	const int64_t *number = value;
 	char *const *string = value;
+	const char *word;
 
 	if (row->type == BEEST_OPTION_SECRET)
 		return snprintf(text, size, "%s", *string ? "(hidden)" : "");
 	if (types[row->type].owned)
 		return snprintf(text, size, "%s", *string ? *string : "");
-	if (row->words)
+	if (row->type == BEEST_OPTION_WORD)
 		return snprintf(text, size, "%s", beest_parse_word_text(row->words, *number));
 	if (row->type == BEEST_OPTION_DURATION)
 		return snprintf(text, size, "%s", BEEST_DURATION_TEXT(*number));
-	if (row->word && *number == row->meaning)
-		return snprintf(text, size, "%s", row->word);
-	if (*number == BEEST_AUTO)
-		return snprintf(text, size, "%s", "");
+	word = row->words && *number < 0 ? beest_parse_word_text(row->words, *number) : NULL;
+	if (word || *number == BEEST_AUTO)
+		return snprintf(text, size, "%s", word ? word : "");
 	return snprintf(text, size, "%" PRId64, *number);
 }
 
@@ -579,7 +579,7 @@ static int check_qp_type(const struct place *place, const char *text)
 	int64_t number;
 
 	if (transport == BEEST_TRANSPORTS || strcmp(tail_of(place->row->name), "qp_type") ||
-	    (!set_by_names(place->row, text, &number) &&
+	    (!set_by_words(place->row, text, &number) &&
 	     beest_parse_int(text, 0, INT64_MAX, &number) < 0) || number == numbers[transport])
 		return 0;
 	return beest_fail(EINVAL, "%s is not the type of %sqp_type, which is always %d", text,
@@ -642,24 +642,20 @@ static bool is_quotable(const struct beest_option *row, const char *text)
 {
 	int64_t number;
 
-	return (row->names || row->unit) &&
-	       (set_by_names(row, text, &number) ||
+	return (row->words || row->unit) &&
+	       (set_by_words(row, text, &number) ||
 		beest_parse_int(text, INT64_MIN, INT64_MAX, &number) < 0);
 }
 
 static int check_type(const struct beest_option *row, const struct beest_json_entry *entry)
 {
 	if (entry->type == types[row->type].json ||
-	    (entry->type == json_type_string && is_quotable(row, entry->text)) ||
-	    (row->word && entry->type == json_type_string && !strcmp(entry->text, row->word)))
+	    (entry->type == json_type_string && is_quotable(row, entry->text)))
 		return 0;
 	if (row->type == BEEST_OPTION_INT && entry->type == json_type_string &&
 	    !strncasecmp(entry->text, "0x", 2))
 		return beest_fail(EINVAL, "found %s, expected a whole number in decimal: JSON has "
 				  "no hexadecimal", BEEST_JSON_FOUND(entry));
-	if (row->word)
-		return beest_fail(EINVAL, "found %s, expected %s or \"%s\"",
-				  BEEST_JSON_FOUND(entry), types[row->type].expected, row->word);
 	return beest_fail(EINVAL, "found %s, expected %s%s", BEEST_JSON_FOUND(entry),
 			  types[row->type].expected, row->check &&
 			  entry->type == json_type_array ? ", with commas between several" : "");

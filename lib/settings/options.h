@@ -170,11 +170,8 @@ struct beest_option {
 	size_t offset;
 	const char *initial;		/* text; NULL: not given */
 	int64_t min, max;		/* ints and durations */
-	const char *word;		/* of an int or a duration: allowed, too; NULL: none */
-	int64_t meaning;		/* of that word */
-	const struct beest_word *words;	/* BEEST_OPTION_WORD */
-	const struct beest_word *names;	/* of an int: words for its values; NULL: none */
-	bool joins;			/* names are of flags: "A|B" */
+	const struct beest_word *words;	/* of an int: also allowed, the negative last; or NULL */
+	bool joins;			/* words are of flags: "A|B" */
 	int64_t unit;			/* of an int whose time is unit * 2^int ns; 0: no time */
 	const char *called[3];		/* what people call it, for wrong names; NULL: no more */
 	int (*check)(const char *text);	/* of a string that is not empty; may be NULL */
