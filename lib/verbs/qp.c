@@ -585,7 +585,7 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 {
 	int ret;
 
-	if (!path->ah.is_global)
+	if (!path->attr.ah_attr.is_global)
 		return 0;
 
 	ret = beest_source_relocate(qp->device, search, &qp->source);
@@ -597,7 +597,8 @@ static int source_check(struct beest_qp *qp, bool search, struct beest_connectio
 		beest_log(qp->port->log, BEEST_LOG_INFO, "queue pair '%s': GID %s moved from index "
 			  "%d to %d of port %s", qp->node.name, BEEST_GID_TEXT(&qp->source.gid),
 			  qp->local.sgid_index, qp->source.index, qp->device->label);
-	qp->local.sgid_index = path->ah.grh.sgid_index = (uint8_t)qp->source.index;
+	qp->local.sgid_index = (uint8_t)qp->source.index;
+	path->attr.ah_attr.grh.sgid_index = qp->local.sgid_index;
 	return ret;
 }
 
@@ -798,7 +799,7 @@ static void qp_warn_of_reads(const struct beest_qp *qp, const struct beest_conne
 
 	if (qp->local.transport != BEEST_RC || log->level < BEEST_LOG_WARN)
 		return;
-	if (path->max_rd_atomic == 0 && qp->local.options->max_rd_atomic > 0) {
+	if (path->attr.max_rd_atomic == 0 && qp->local.options->max_rd_atomic > 0) {
 		snprintf(text, sizeof(text), "cannot read from its peer, nor use atomics there: %s",
 			 qp->local.max_init_rd_atomic == 0 ? "the device of this end has no reads" :
 			 "the peer answers none (its device, or qp_attr.max_dest_rd_atomic there)");

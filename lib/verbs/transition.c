@@ -8,6 +8,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -306,14 +307,15 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 	if (ret < 0)
 		return ret;
 
-	path->mtu = BEEST_MIN(own->mtu, remote->mtu);
-	path->max_rd_atomic = BEEST_MIN(BEEST_MIN(local->options->max_rd_atomic,
-						  local->max_init_rd_atomic),
-					remote->max_dest_rd_atomic);
-	path->dest_qp_num = remote->qp_num;
-	path->rq_psn = remote->psn;
+	memset(&path->attr, 0, sizeof(path->attr));
+	path->attr.path_mtu = BEEST_MIN(own->mtu, remote->mtu);
+	path->attr.max_rd_atomic = BEEST_MIN(BEEST_MIN(local->options->max_rd_atomic,
+						       local->max_init_rd_atomic),
+					     remote->max_dest_rd_atomic);
+	path->attr.dest_qp_num = remote->qp_num;
+	path->attr.rq_psn = remote->psn;
 	path->ece = beest_ece_common(&own->ece, &remote->ece);
-	fill_address_of(local, remote, &path->ah);
+	fill_address_of(local, remote, &path->attr.ah_attr);
 	return 0;
 }
 
@@ -342,20 +344,19 @@ int beest_transition_apply_path(const struct beest_local *local,
 				const struct hartebeest_path *route, uint8_t sgid_index,
 				struct beest_connection *path)
 {
-	uint32_t label;
+	struct ibv_ah_attr *ah = &path->attr.ah_attr;
+	uint32_t label = ah->grh.flow_label;
 	int ret;
 
 	ret = agree_on_path(local, route);
 	if (ret < 0)
 		return ret;
 
-	label = path->ah.grh.flow_label;
-	fill_address(local, route, path->ah.is_global || route->hop_limit > 0, sgid_index,
-		     &path->ah);
-	if (local->options->flow_label == BEEST_AUTO && path->ah.is_global && !route->flow_label)
-		path->ah.grh.flow_label = label;
-	if (route->mtu >= IBV_MTU_256 && route->mtu < path->mtu)
-		path->mtu = (enum ibv_mtu)route->mtu;
+	fill_address(local, route, ah->is_global || route->hop_limit > 0, sgid_index, ah);
+	if (local->options->flow_label == BEEST_AUTO && ah->is_global && !route->flow_label)
+		ah->grh.flow_label = label;
+	if (route->mtu >= IBV_MTU_256 && route->mtu < path->attr.path_mtu)
+		path->attr.path_mtu = (enum ibv_mtu)route->mtu;
 	return 0;
 }
 
@@ -364,23 +365,23 @@ const char *beest_transition_agreed_text(const struct beest_local *local,
 					 const struct beest_connection *path, char *text,
 					 size_t size)
 {
+	const struct ibv_ah_attr *ah = &path->attr.ah_attr;
 	struct beest_text agreed;
 
 	beest_text_start(&agreed, text, size);
 	beest_text_add(&agreed, "path MTU %d (%d here, %d at the peer)",
-		       beest_transition_mtu_bytes(path->mtu),
+		       beest_transition_mtu_bytes(path->attr.path_mtu),
 		       beest_transition_mtu_bytes(local->endpoint.mtu),
 		       beest_transition_mtu_bytes(remote->mtu));
 	if (local->transport == BEEST_RC)
 		beest_text_add(&agreed, ", reads out %d (of %d wanted, %d of the device, %d at "
-			       "the peer), in %d", path->max_rd_atomic,
+			       "the peer), in %d", path->attr.max_rd_atomic,
 			       (int)local->options->max_rd_atomic, local->max_init_rd_atomic,
 			       remote->max_dest_rd_atomic, local->endpoint.max_dest_rd_atomic);
-	if (path->ah.is_global && path->ah.grh.flow_label)
-		beest_text_add(&agreed, ", flow label 0x%x", path->ah.grh.flow_label);
-	if (path->ah.is_global && path->ah.grh.flow_label && remote->roce == BEEST_ROCE_V2)
-		beest_text_add(&agreed, " (UDP source port %u)",
-			       udp_port_of(path->ah.grh.flow_label));
+	if (ah->is_global && ah->grh.flow_label)
+		beest_text_add(&agreed, ", flow label 0x%x", ah->grh.flow_label);
+	if (ah->is_global && ah->grh.flow_label && remote->roce == BEEST_ROCE_V2)
+		beest_text_add(&agreed, " (UDP source port %u)", udp_port_of(ah->grh.flow_label));
 	if (local->endpoint.ece.vendor || remote->ece.vendor)
 		beest_text_add(&agreed, ", ECE options 0x%x (0x%x of vendor 0x%x here, 0x%x of "
 			       "0x%x at the peer)", path->ece.options, local->endpoint.ece.options,
@@ -391,85 +392,54 @@ const char *beest_transition_agreed_text(const struct beest_local *local,
 
 /* --------------------------------------------------------- attributes --- */
 
-static void fill_init(const struct beest_local *local, const struct beest_connection *path,
-		      struct ibv_qp_attr *attr)
-{
-	(void)path;
-	attr->qp_state = IBV_QPS_INIT;
-	attr->pkey_index = local->pkey_index;
-	attr->port_num = local->port;
-	attr->qp_access_flags = (unsigned int)local->access_flags;
-	attr->qkey = local->endpoint.qkey;
-}
-
-static void fill_rtr(const struct beest_local *local, const struct beest_connection *path,
-		     struct ibv_qp_attr *attr)
-{
-	attr->qp_state = IBV_QPS_RTR;
-	if (local->transport == BEEST_UD)
-		return;			/* has no peer: only the state may be set */
-
-	attr->ah_attr = path->ah;
-	attr->path_mtu = path->mtu;
-	attr->dest_qp_num = path->dest_qp_num;
-	attr->rq_psn = path->rq_psn;
-	attr->max_dest_rd_atomic = local->endpoint.max_dest_rd_atomic;
-	attr->min_rnr_timer = (uint8_t)local->options->min_rnr_timer;
-}
-
-static void fill_rts(const struct beest_local *local, const struct beest_connection *path,
-		     struct ibv_qp_attr *attr)
-{
-	attr->qp_state = IBV_QPS_RTS;
-	attr->sq_psn = local->endpoint.psn;
-	if (local->transport != BEEST_RC)
-		return;			/* no acknowledgements, and so no retries */
-
-	attr->timeout = (uint8_t)local->options->timeout;
-	attr->retry_cnt = (uint8_t)local->options->retry_cnt;
-	attr->rnr_retry = (uint8_t)local->options->rnr_retry;
-	attr->max_rd_atomic = path->max_rd_atomic;
-}
-
 /* A mask with a bit missing, or with one too many, fails with EINVAL. */
+#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+#define TO_RTR (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define TO_RTS (IBV_QP_STATE | IBV_QP_SQ_PSN)
+
 static const struct {
 	const char *text;
-	void (*fill)(const struct beest_local *local, const struct beest_connection *path,
-		     struct ibv_qp_attr *attr);
+	enum ibv_qp_state state;
 	int mask[BEEST_TRANSPORTS];
 } steps[BEEST_TRANSITIONS] = {
-	[BEEST_TO_INIT] = {
-		"RESET -> INIT", fill_init, {
-		[BEEST_RC] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			     IBV_QP_ACCESS_FLAGS,
-		[BEEST_UC] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			     IBV_QP_ACCESS_FLAGS,
-		[BEEST_UD] = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+	[BEEST_TO_INIT] = { "RESET -> INIT", IBV_QPS_INIT, {
+		[BEEST_RC] = TO_INIT | IBV_QP_ACCESS_FLAGS,
+		[BEEST_UC] = TO_INIT | IBV_QP_ACCESS_FLAGS,
+		[BEEST_UD] = TO_INIT | IBV_QP_QKEY,
 	} },
-	[BEEST_TO_RTR] = {
-		"INIT -> RTR", fill_rtr, {
-		[BEEST_RC] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			     IBV_QP_MIN_RNR_TIMER,
-		[BEEST_UC] = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			     IBV_QP_RQ_PSN,
-		[BEEST_UD] = IBV_QP_STATE,
+	[BEEST_TO_RTR] = { "INIT -> RTR", IBV_QPS_RTR, {
+		[BEEST_RC] = TO_RTR | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		[BEEST_UC] = TO_RTR,
+		[BEEST_UD] = IBV_QP_STATE,	/* it has no peer */
 	} },
-	[BEEST_TO_RTS] = {
-		"RTR -> RTS", fill_rts, {
-		[BEEST_RC] = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-			     IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+	[BEEST_TO_RTS] = { "RTR -> RTS", IBV_QPS_RTS, {
+		[BEEST_RC] = TO_RTS | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			     IBV_QP_MAX_QP_RD_ATOMIC,
-		[BEEST_UC] = IBV_QP_STATE | IBV_QP_SQ_PSN,
-		[BEEST_UD] = IBV_QP_STATE | IBV_QP_SQ_PSN,
+		[BEEST_UC] = TO_RTS,		/* no acknowledgements, and so no retries */
+		[BEEST_UD] = TO_RTS,
 	} },
 };
 
 int beest_transition_attr(enum beest_transition step, const struct beest_local *local,
 			  const struct beest_connection *path, struct ibv_qp_attr *attr)
 {
-	memset(attr, 0, sizeof(*attr));
-	steps[step].fill(local, path, attr);
+	const struct beest_qp_options *options = local->options;
+
+	if (path)
+		*attr = path->attr;
+	else
+		memset(attr, 0, sizeof(*attr));
+	attr->qp_state = steps[step].state;
+	attr->pkey_index = local->pkey_index;
+	attr->port_num = local->port;
+	attr->qp_access_flags = (unsigned int)local->access_flags;
+	attr->qkey = local->endpoint.qkey;
+	attr->max_dest_rd_atomic = local->endpoint.max_dest_rd_atomic;
+	attr->min_rnr_timer = (uint8_t)options->min_rnr_timer;
+	attr->sq_psn = local->endpoint.psn;
+	attr->timeout = (uint8_t)options->timeout;
+	attr->retry_cnt = (uint8_t)options->retry_cnt;
+	attr->rnr_retry = (uint8_t)options->rnr_retry;
 	return steps[step].mask[local->transport];
 }
 
@@ -512,10 +482,9 @@ static const struct cause {
 #define CAUSE_SIZE 256
 
 /* "": there is none. */
-static void cause_say(int step, int err, const struct beest_connection *path,
-		      char text[CAUSE_SIZE])
+static void cause_say(int step, int err, const struct ibv_ah_attr *ah, char text[CAUSE_SIZE])
 {
-	const struct beest_ipaddr *to = path ? (const void *)path->ah.grh.dgid.raw : NULL;
+	const struct beest_ipaddr *to = (const void *)ah->grh.dgid.raw;
 	const struct cause *cause = causes;
 
 	while (cause < causes + BEEST_COUNT(causes) &&
@@ -523,48 +492,54 @@ static void cause_say(int step, int err, const struct beest_connection *path,
 		cause++;
 	text[0] = '\0';
 	if (cause < causes + BEEST_COUNT(causes))
-		snprintf(text, CAUSE_SIZE, "%s%s%s%s", cause->text, cause->more && to ? " " : "",
-			 cause->more && to ? BEEST_IP_TEXT(to) : "",
-			 cause->more ? cause->more : "");
+		snprintf(text, CAUSE_SIZE, "%s%s%s%s", cause->text, cause->more ? " " : "",
+			 cause->more ? BEEST_IP_TEXT(to) : "", cause->more ? cause->more : "");
+}
+
+/* "::ffff:10.0.0.2, LID 0": where packets with this address go. */
+#define WAY_SIZE (INET6_ADDRSTRLEN + 16)
+
+static const char *way_text(const struct ibv_ah_attr *ah, char text[WAY_SIZE])
+{
+	const struct beest_ipaddr *to = (const void *)ah->grh.dgid.raw;
+
+	snprintf(text, WAY_SIZE, "%s%sLID %d", ah->is_global ? BEEST_GID_TEXT(to) : "",
+		 ah->is_global ? ", " : "", ah->dlid);
+	return text;
 }
 
 static void step_values(enum beest_transition step, const struct beest_local *local,
-		      const struct beest_connection *path, char *text, size_t size)
+			const struct ibv_qp_attr *attr, char *text, size_t size)
 {
-	if (step == BEEST_TO_INIT || !path) {
-		snprintf(text, size, "port %d, P_Key index %d, access flags 0x%x", local->port,
-			 local->pkey_index, (unsigned int)local->access_flags);
-		return;
-	}
-
-	snprintf(text, size, "GID index %d (%s) to QP %" PRIu32 " at %s%sLID %d, path MTU %d, "
-		 "reads out %d, in %d, timeout %d, retries %d", local->sgid_index,
-		 BEEST_GID_TEXT(&local->endpoint.gid), path->dest_qp_num, path->ah.is_global ?
-		 BEEST_GID_TEXT((const struct beest_ipaddr *)path->ah.grh.dgid.raw) : "",
-		 path->ah.is_global ? ", " : "",
-		 path->ah.dlid, beest_transition_mtu_bytes(path->mtu), path->max_rd_atomic,
-		 local->endpoint.max_dest_rd_atomic, (int)local->options->timeout,
-		 (int)local->options->retry_cnt);
+	if (step == BEEST_TO_INIT)
+		snprintf(text, size, "port %d, P_Key index %d, access flags 0x%x", attr->port_num,
+			 attr->pkey_index, attr->qp_access_flags);
+	else
+		snprintf(text, size, "GID index %d (%s) to QP %" PRIu32 " at %s, path MTU %d, "
+			 "reads out %d, in %d, timeout %d, retries %d", local->sgid_index,
+			 BEEST_GID_TEXT(&local->endpoint.gid), attr->dest_qp_num,
+			 way_text(&attr->ah_attr, (char[WAY_SIZE]){ 0 }),
+			 beest_transition_mtu_bytes(attr->path_mtu), attr->max_rd_atomic,
+			 attr->max_dest_rd_atomic, attr->timeout, attr->retry_cnt);
 }
 
 int beest_transition_handle(struct ibv_pd *pd, const struct beest_local *local,
 			    struct beest_connection *path)
 {
-	const struct beest_ipaddr *to = (const struct beest_ipaddr *)path->ah.grh.dgid.raw;
+	struct ibv_ah_attr *ah = &path->attr.ah_attr;
 	char what[256], cause[CAUSE_SIZE];
 	int ret;
 
 	errno = 0;
-	path->handle = ibv_create_ah(pd, &path->ah);
+	path->handle = ibv_create_ah(pd, ah);
 	if (path->handle)
 		return 0;
 	ret = beest_error_errno();
 
 	snprintf(what, sizeof(what), "cannot make an address handle on %s from GID index %d (%s) "
-		 "to %s%sLID %d", local->label, local->sgid_index,
-		 BEEST_GID_TEXT(&local->endpoint.gid), path->ah.is_global ?
-		 BEEST_GID_TEXT(to) : "", path->ah.is_global ? ", " : "", path->ah.dlid);
-	cause_say(HANDLE, -ret, path, cause);
+		 "to %s", local->label, local->sgid_index, BEEST_GID_TEXT(&local->endpoint.gid),
+		 way_text(ah, (char[WAY_SIZE]){ 0 }));
+	cause_say(HANDLE, -ret, ah, cause);
 
 	return cause[0] ? beest_fail(-ret, "%s: %s; %s", what, strerror(-ret), cause) :
 	       beest_quota_fail(ret, "%s", what);
@@ -582,8 +557,8 @@ int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
 	if (ret == 0)
 		return 0;
 
-	step_values(step, local, path, values, sizeof(values));
-	cause_say(step, -ret, path, cause);
+	step_values(step, local, &attr, values, sizeof(values));
+	cause_say(step, -ret, &attr.ah_attr, cause);
 	return beest_fail(-ret, "%s of QP %" PRIu32 " on %s failed: %s; %s (%s)",
 			  steps[step].text, qp->qp_num, local->label, strerror(-ret),
 			  cause[0] ? cause : "see dmesg(1) on this host", values);

@@ -35,13 +35,9 @@ struct beest_local {
 
 /* Values that follow from both ends. */
 struct beest_connection {
-	enum ibv_mtu mtu;
-	uint8_t max_rd_atomic;
-	uint32_t dest_qp_num;
-	uint32_t rq_psn;
+	struct ibv_qp_attr attr;	/* ah_attr, path_mtu, max_rd_atomic, dest_qp_num, rq_psn */
 	struct beest_ece ece;		/* of both ends */
-	struct ibv_ah_attr ah;
-	struct ibv_ah *handle;		/* UD: made from ah */
+	struct ibv_ah *handle;		/* UD: made from attr.ah_attr */
 };
 
 /*
@@ -78,7 +74,7 @@ enum beest_transition {
 	BEEST_TRANSITIONS,
 };
 
-/* Fills @attr and returns the mask.  @path is not read for BEEST_TO_INIT. */
+/* Fills @attr, also with what the mask, which it returns, leaves out.  @path as below. */
 int beest_transition_attr(enum beest_transition step, const struct beest_local *local,
 			  const struct beest_connection *path, struct ibv_qp_attr *attr);
 
