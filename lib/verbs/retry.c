@@ -7,25 +7,19 @@
 #include <string.h>
 
 #include "lib/base/error.h"
-#include "lib/base/macro.h"
 #include "lib/verbs/retry.h"
 
 static bool may_pass(int ret)
 {
-	static const int passing[] = { EAGAIN, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN };
-	size_t i = 0;
-
-	while (i < BEEST_COUNT(passing) && ret != -passing[i])
-		i++;
-
-	return i < BEEST_COUNT(passing);
+	return ret == -ETIMEDOUT || ret == -EHOSTUNREACH || ret == -ENETUNREACH ||
+	       ret == -ENETDOWN;
 }
 
 int beest_retry_judge(int ret, const struct beest_limit *limit, const struct beest_log *log)
 {
 	char choice[32];
 
-	if (!may_pass(ret) || ret == -EAGAIN)
+	if (!may_pass(ret))
 		return ret;
 	if (limit->once)
 		return beest_fail(EAGAIN, "%s", beest_error_text());

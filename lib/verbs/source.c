@@ -46,17 +46,9 @@ static int source_try(const struct beest_device *device, struct ibv_pd *pd,
  */
 static bool gid_is_condemned_by(int err)
 {
-	static const int errors[] = {
-		EINVAL, ENODATA, ENODEV, ENXIO, ENETUNREACH, EHOSTUNREACH, EADDRNOTAVAIL,
-		ETIMEDOUT,
-	};
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(errors); i++)
-		if (errors[i] == err)
-			return true;
-
-	return false;
+	return err == EINVAL || err == ENODATA || err == ENODEV || err == ENXIO ||
+	       err == ENETUNREACH || err == EHOSTUNREACH || err == EADDRNOTAVAIL ||
+	       err == ETIMEDOUT;
 }
 
 /* Returns the position of the choice.  Entries that failed their trial are marked. */
