@@ -29,7 +29,7 @@
 #include "lib/core/handshake.h"
 #include "lib/core/pairset.h"
 #include "lib/rendezvous/message.h"
-#include "lib/verbs/pd.h"
+#include "lib/verbs/objects.h"
 
 /* ------------------------------------------------------------- context --- */
 

@@ -17,7 +17,7 @@
 #include "lib/core/pairset.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/verbs/completion.h"
-#include "lib/verbs/cq.h"
+#include "lib/verbs/objects.h"
 #include "lib/verbs/posting.h"
 #include "lib/verbs/qp.h"
 

@@ -20,10 +20,8 @@
 #include "lib/seal/seal.h"
 #include "lib/seal/secret.h"
 #include "lib/settings/sysfile.h"
-#include "lib/verbs/pd.h"
 #include "lib/verbs/retry.h"
 #include "lib/verbs/selection.h"
-#include "lib/verbs/srq.h"
 
 static int read_policy(const struct beest_options *options, struct beest_gid_policy *policy)
 {
@@ -554,6 +552,17 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 				  holder->name) : 0;
 	pthread_mutex_unlock(&hb->objects.lock);
 	return ret;
+}
+
+int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
+		      const char *name, void *handle, const void *need)
+{
+	struct beest_node *node = beest_table_wrap(kind, handle);
+
+	if (!node)
+		return -ENOMEM;
+	node->needs[0] = need;
+	return beest_table_add(&hb->objects, name, node);
 }
 
 int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *kind,

@@ -16,7 +16,7 @@
 #include "lib/core/client.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/registry.h"
-#include "lib/verbs/cq.h"
+#include "lib/verbs/objects.h"
 #include "lib/verbs/device.h"
 #include "lib/verbs/event.h"
 #include "lib/verbs/mr.h"
@@ -134,9 +134,13 @@ int beest_context_adoptable(struct hartebeest_context *hb, const struct beest_ki
 			    const void *handle);
 
 /*
- * Gives a name to an object that the program made and will destroy; errors as above.  Only
- * for kinds that keep nothing but @handle and at most one handle that it needs.
+ * Gives a name to what the library made: for kinds that keep nothing but @handle and at most one
+ * handle that it needs.  As beest_table_add(); a failure destroys it.
  */
+int beest_context_add(struct hartebeest_context *hb, const struct beest_kind *kind,
+		      const char *name, void *handle, const void *need);
+
+/* The same for what the program made and will destroy; errors of beest_context_adoptable(). */
 int beest_context_adopt(struct hartebeest_context *hb, const struct beest_kind *kind,
 			const char *name, const struct ibv_context *verbs, void *handle,
 			const void *need);

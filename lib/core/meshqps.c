@@ -13,8 +13,7 @@
 #include "lib/base/text.h"
 #include "lib/core/context.h"
 #include "lib/core/meshqps.h"
-#include "lib/verbs/cq.h"
-#include "lib/verbs/pd.h"
+#include "lib/verbs/objects.h"
 #include "lib/verbs/quota.h"
 #include "lib/verbs/retry.h"
 

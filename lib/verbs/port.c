@@ -8,7 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/verbs/pd.h"
+#include "lib/verbs/objects.h"
 #include "lib/verbs/port.h"
 #include "lib/verbs/source.h"
 

@@ -20,7 +20,7 @@
 #include "lib/base/clock.h"
 #include "lib/core/context.h"
 #include "lib/core/mesh.h"
-#include "lib/verbs/cq.h"
+#include "lib/verbs/objects.h"
 #include "tests/support/crew.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"

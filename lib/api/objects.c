@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cq.c - exported functions of completion queues */
+/* objects.c - exported functions of protection domains, completion and receive queues */
 #include "config.h"
 
 #include <inttypes.h>
@@ -10,7 +10,94 @@
 #include "lib/base/sized.h"
 #include "lib/base/text.h"
 #include "lib/core/context.h"
-#include "lib/verbs/cq.h"
+#include "lib/verbs/objects.h"
+
+/* -------------------------------------------------------- protection domains --- */
+
+HARTEBEEST_EXPORT int hartebeest_pd_create(struct hartebeest_context *hb, const char *name,
+					   struct ibv_pd **pd)
+{
+	struct ibv_pd *made;
+
+	REQUIRE(hb, name);
+	TRY(beest_table_name_available(&hb->objects, &beest_pd_kind, name));
+	TRY(beest_call_prefix(__func__, beest_context_need_device(hb, NULL)));
+	TRY(beest_pd_alloc(&hb->device, &made));
+	TRY(beest_context_add(hb, &beest_pd_kind, name, made, NULL));
+	if (pd)
+		*pd = made;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_pd_adopt(struct hartebeest_context *hb, const char *name,
+					  struct ibv_pd *verbs)
+{
+	REQUIRE(hb, name, verbs);
+	return beest_call_done(hb, beest_context_adopt(hb, &beest_pd_kind, name, verbs->context,
+						       verbs, NULL));
+}
+
+HARTEBEEST_EXPORT int hartebeest_pd_get(struct hartebeest_context *hb, const char *name,
+					struct ibv_pd **pd)
+{
+	REQUIRE(hb, name, pd);
+	return beest_call_done(hb, beest_context_find_pd(hb, name, pd));
+}
+
+HARTEBEEST_EXPORT int hartebeest_pd_destroy(struct hartebeest_context *hb, const char *name)
+{
+	REQUIRE(hb, name);
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_pd_kind, name));
+}
+
+/* ------------------------------------------------------ shared receive queues --- */
+
+HARTEBEEST_EXPORT int hartebeest_srq_create(struct hartebeest_context *hb, const char *name,
+					    const struct hartebeest_srq_attr *attr,
+					    struct ibv_srq **srq)
+{
+	const struct beest_qp_options *options;
+	struct hartebeest_srq_attr own;
+	struct ibv_srq *made;
+	struct ibv_pd *pd;
+
+	REQUIRE(hb, name, attr);
+	TRY(BEEST_SIZED_COPY(srq_attr, attr, &own, max_sge));
+	REQUIRE(hb, attr->pd);
+	options = &hb->options.qp[BEEST_RC];
+	own.max_wr = own.max_wr ? own.max_wr : (uint32_t)options->max_recv_wr;
+	own.max_sge = own.max_sge ? own.max_sge : (uint32_t)options->max_recv_sge;
+	TRY(beest_table_name_available(&hb->objects, &beest_srq_kind, name));
+	TRY(beest_context_find_pd(hb, own.pd, &pd));
+	TRY(beest_srq_alloc(&hb->device, pd, &own, &made));
+	TRY(beest_context_add(hb, &beest_srq_kind, name, made, pd));
+	if (srq)
+		*srq = made;
+	return 0;
+}
+
+HARTEBEEST_EXPORT int hartebeest_srq_adopt(struct hartebeest_context *hb, const char *name,
+					   struct ibv_srq *verbs)
+{
+	REQUIRE(hb, name, verbs);
+	return beest_call_done(hb, beest_context_adopt(hb, &beest_srq_kind, name, verbs->context,
+						       verbs, verbs->pd));
+}
+
+HARTEBEEST_EXPORT int hartebeest_srq_get(struct hartebeest_context *hb, const char *name,
+					 struct ibv_srq **srq)
+{
+	REQUIRE(hb, name, srq);
+	return beest_call_done(hb, beest_context_find_srq(hb, name, srq));
+}
+
+HARTEBEEST_EXPORT int hartebeest_srq_destroy(struct hartebeest_context *hb, const char *name)
+{
+	REQUIRE(hb, name);
+	return beest_call_done(hb, beest_context_destroy(hb, &beest_srq_kind, name));
+}
+
+/* ---------------------------------------------------------- completion queues --- */
 
 HARTEBEEST_EXPORT int hartebeest_cq_create(struct hartebeest_context *hb, const char *name,
 					   const struct hartebeest_cq_attr *attr,

@@ -1,17 +1,81 @@
 /* SPDX-License-Identifier: MIT */
-/* cq.c - see cq.h */
+/* objects.c - see objects.h */
 #include "config.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/macro.h"
-#include "lib/verbs/cq.h"
+#include "lib/verbs/objects.h"
 #include "lib/verbs/quota.h"
 
-/* ----------------------------------------------------------- life, death --- */
+/* -------------------------------------------------------- protection domains --- */
+
+int beest_pd_free(struct ibv_pd *verbs)
+{
+	return beest_quota_count(BEEST_QUOTA_PD, -1, beest_error_verbs(ibv_dealloc_pd(verbs)));
+}
+
+static int pd_release(struct beest_node *node)
+{
+	return beest_pd_free(node->handle);
+}
+
+const struct beest_kind beest_pd_kind = {
+	.noun = "protection domain", .size = sizeof(struct beest_node), .release = pd_release,
+	.users = "regions, queue pairs or shared receive queues still use it",
+};
+
+int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs)
+{
+	errno = 0;
+	*verbs = ibv_alloc_pd(device->verbs);
+	if (*verbs)
+		return beest_quota_count(BEEST_QUOTA_PD, 1, 0);
+
+	return beest_quota_limit(BEEST_QUOTA_PD, device->verbs,
+				 beest_quota_fail(beest_error_errno(), "%s: cannot allocate a "
+						  "protection domain", device->label));
+}
+
+/* ------------------------------------------------------ shared receive queues --- */
+
+static int srq_release(struct beest_node *node)
+{
+	return beest_quota_count(BEEST_QUOTA_SRQ, -1,
+				 beest_error_verbs(ibv_destroy_srq(node->handle)));
+}
+
+const struct beest_kind beest_srq_kind = {
+	.noun = "shared receive queue", .size = sizeof(struct beest_node), .release = srq_release,
+	.users = "a queue pair still uses it",
+};
+
+int beest_srq_alloc(const struct beest_device *device, struct ibv_pd *pd,
+		    const struct hartebeest_srq_attr *attr, struct ibv_srq **verbs)
+{
+	struct ibv_srq_init_attr init;
+
+	memset(&init, 0, sizeof(init));
+	init.srq_context = attr->srq_context;
+	init.attr.max_wr = BEEST_MIN(attr->max_wr, (uint32_t)device->attr.max_srq_wr);
+	init.attr.max_sge = BEEST_MIN(attr->max_sge, (uint32_t)device->attr.max_srq_sge);
+	errno = 0;
+	*verbs = ibv_create_srq(pd, &init);
+	if (*verbs)
+		return beest_quota_count(BEEST_QUOTA_SRQ, 1, 0);
+
+	return beest_quota_limit(BEEST_QUOTA_SRQ, device->verbs,
+				 beest_quota_fail(beest_error_errno(), "%s: cannot create a shared "
+						  "receive queue of %u requests with %u elements",
+						  device->label, init.attr.max_wr,
+						  init.attr.max_sge));
+}
+
+/* ---------------------------------------------------------- completion queues --- */
 
 int beest_cq_free(struct ibv_cq *verbs)
 {
