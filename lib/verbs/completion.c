@@ -9,42 +9,34 @@
 #include "lib/verbs/completion.h"
 #include "lib/verbs/source.h"
 
-static const struct {
-	enum ibv_wc_status status;
-	const char *meaning;
-} meanings[] = {
-	{ IBV_WC_SUCCESS, "done" },
-	{ IBV_WC_LOC_LEN_ERR, "the message is longer than the receive buffer or the path MTU "
-	  "allows" },
-	{ IBV_WC_LOC_QP_OP_ERR, "bad local request: check lkey, length and flags, whether a "
-	  "receive is as long as the message, whether the link is up, and the type: UC and UD have "
-	  "no reads and atomics" },
-	{ IBV_WC_LOC_PROT_ERR, "the lkey does not cover the local buffer, or its region lacks "
-	  "IBV_ACCESS_LOCAL_WRITE, which receives, reads and atomics need" },
-	{ IBV_WC_WR_FLUSH_ERR, "dropped, because an earlier request failed, or one of the peer "
-	  "that this end refused; look for the first failure at both ends" },
-	{ IBV_WC_REM_INV_REQ_ERR, "the peer refuses the request: its queue pair's access flags "
-	  "(qp_attr.access_flags) forbid it, it is longer than the receive, an atomic's address "
-	  "is no multiple of 8, or the path MTU differs" },
-	{ IBV_WC_REM_ACCESS_ERR, "the peer's rkey does not cover this address and length, or "
-	  "lacks the access flag" },
-	{ IBV_WC_REM_OP_ERR, "the peer could not complete it: its receive buffer is too small, "
-	  "or its queue pair failed" },
-	{ IBV_WC_RETRY_EXC_ERR, "the peer does not answer: it is gone, its queue pair is not "
-	  "in RTR, the path is broken, or it has no receive posted (some devices count that, "
-	  "too)" },
-	{ IBV_WC_RNR_RETRY_EXC_ERR, "the peer has no receive posted" },
+static const char *const meanings[] = {
+	[IBV_WC_SUCCESS] = "done",
+	[IBV_WC_LOC_LEN_ERR] = "the message is longer than the receive buffer or the path MTU "
+		"allows",
+	[IBV_WC_LOC_QP_OP_ERR] = "bad local request: check lkey, length and flags, whether a "
+		"receive is as long as the message, whether the link is up, and the type: UC and "
+		"UD have no reads and atomics",
+	[IBV_WC_LOC_PROT_ERR] = "the lkey does not cover the local buffer, or its region lacks "
+		"IBV_ACCESS_LOCAL_WRITE, which receives, reads and atomics need",
+	[IBV_WC_WR_FLUSH_ERR] = "dropped, because an earlier request failed, or one of the peer "
+		"that this end refused; look for the first failure at both ends",
+	[IBV_WC_REM_INV_REQ_ERR] = "the peer refuses the request: its queue pair's access flags "
+		"(qp_attr.access_flags) forbid it, it is longer than the receive, an atomic's "
+		"address is no multiple of 8, or the path MTU differs",
+	[IBV_WC_REM_ACCESS_ERR] = "the peer's rkey does not cover this address and length, or "
+		"lacks the access flag",
+	[IBV_WC_REM_OP_ERR] = "the peer could not complete it: its receive buffer is too small, "
+		"or its queue pair failed",
+	[IBV_WC_RETRY_EXC_ERR] = "the peer does not answer: it is gone, its queue pair is not "
+		"in RTR, the path is broken, or it has no receive posted (some devices count that, "
+		"too)",
+	[IBV_WC_RNR_RETRY_EXC_ERR] = "the peer has no receive posted",
 };
 
 static const char *status_meaning(enum ibv_wc_status status)
 {
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(meanings); i++)
-		if (meanings[i].status == status)
-			return meanings[i].meaning;
-
-	return ibv_wc_status_str(status);
+	return (size_t)status < BEEST_COUNT(meanings) && meanings[status] ? meanings[status] :
+	       ibv_wc_status_str(status);
 }
 
 /* A UD queue pair has many peers, and gets no acknowledgements: no peer is to blame. */

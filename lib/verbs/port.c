@@ -7,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/verbs/objects.h"
 #include "lib/verbs/port.h"
@@ -71,17 +72,19 @@ int beest_port_check(const struct beest_port *port)
 	return ret < 0 ? ret : state_check(port, attr.state);
 }
 
-/* Peers refuse a record with another MTU, and no device takes it. */
-static int port_check_attr(const struct beest_port *port, const struct ibv_port_attr *attr)
+/* Queries a port that must be active.  Peers and devices refuse any other MTU. */
+static int port_read(const struct beest_port *port, struct ibv_port_attr *attr)
 {
-	int mtu = (int)attr->active_mtu, ret = state_check(port, attr->state);
+	int ret = beest_device_port(port->device, attr);
 
-	if (ret < 0 || (mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096))
+	if (ret == 0)
+		ret = state_check(port, attr->state);
+	if (ret < 0 || (attr->active_mtu >= IBV_MTU_256 && attr->active_mtu <= IBV_MTU_4096))
 		return ret;
 
 	return beest_fail(EIO, "port %s reports the MTU %d, which is not within %d..%d (enum "
 			  "ibv_mtu): are its driver and rdma-core of the same release?",
-			  port->device->label, mtu, IBV_MTU_256, IBV_MTU_4096);
+			  port->device->label, attr->active_mtu, IBV_MTU_256, IBV_MTU_4096);
 }
 
 /* @news gets the reason, unless it is the same as before. */
@@ -92,9 +95,7 @@ static int choice_make(struct beest_port *port, struct ibv_pd *pd, char *news)
 	int ret;
 
 	choice_forget(port);
-	ret = beest_device_port(port->device, &choice.attr);
-	if (ret == 0)
-		ret = port_check_attr(port, &choice.attr);
+	ret = port_read(port, &choice.attr);
 	if (ret == 0)
 		ret = beest_source_choose(port->device, pd, port->policy, port->log, &choice.gid,
 					  reason, sizeof(reason));
@@ -139,19 +140,12 @@ int beest_port_choose(struct beest_port *port, struct ibv_pd *pd,
 int beest_port_look_again(struct beest_port *port, struct ibv_port_attr *attr)
 {
 	const struct ibv_port_attr *kept = &port->choice.attr;
-	int ret;
+	int ret = port_read(port, attr);
+	BEEST_HOLD(&port->lock);
 
-	ret = beest_device_port(port->device, attr);
-	if (ret == 0)
-		ret = port_check_attr(port, attr);
-	if (ret < 0)
-		return ret;
-
-	pthread_mutex_lock(&port->lock);
-	if (kept->lid != attr->lid || kept->active_mtu != attr->active_mtu)
+	if (ret == 0 && (kept->lid != attr->lid || kept->active_mtu != attr->active_mtu))
 		choice_forget(port);
-	pthread_mutex_unlock(&port->lock);
-	return 0;
+	return ret;
 }
 
 int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uint16_t wanted,
@@ -159,21 +153,20 @@ int beest_port_pkey(struct beest_port *port, enum beest_transport transport, uin
 {
 	struct beest_port_pkey *kept = &port->pkeys[transport];
 	int ret = 0;
+	BEEST_HOLD(&port->lock);
 
-	pthread_mutex_lock(&port->lock);
 	if (!kept->pkey)
 		ret = beest_device_pkey(port->device, wanted, &kept->index, &kept->pkey);
 	if (ret == 0)
 		*pkey = *kept;
-	pthread_mutex_unlock(&port->lock);
 	return ret;
 }
 
 void beest_port_forget(struct beest_port *port)
 {
-	pthread_mutex_lock(&port->lock);
+	BEEST_HOLD(&port->lock);
+
 	choice_forget(port);
-	pthread_mutex_unlock(&port->lock);
 }
 
 /* Does the GID suit @remote in RoCE version and address family? */

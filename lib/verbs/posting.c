@@ -29,18 +29,17 @@ struct posting {
 #define UC 2
 #define UD 4
 
-static const struct {
-	enum ibv_wr_opcode opcode;
+static const struct opcode {
 	const char *noun;
 	unsigned int types;		/* of queue pairs that can carry it */
 } opcodes[] = {
-	{ IBV_WR_RDMA_WRITE, "write", RC | UC },
-	{ IBV_WR_RDMA_WRITE_WITH_IMM, "write with immediate", RC | UC },
-	{ IBV_WR_SEND, "send", RC | UC | UD },
-	{ IBV_WR_SEND_WITH_IMM, "send with immediate", RC | UC | UD },
-	{ IBV_WR_RDMA_READ, "read", RC },
-	{ IBV_WR_ATOMIC_CMP_AND_SWP, "compare-and-swap", RC },
-	{ IBV_WR_ATOMIC_FETCH_AND_ADD, "fetch-and-add", RC },
+	[IBV_WR_RDMA_WRITE] = { "write", RC | UC },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { "write with immediate", RC | UC },
+	[IBV_WR_SEND] = { "send", RC | UC | UD },
+	[IBV_WR_SEND_WITH_IMM] = { "send with immediate", RC | UC | UD },
+	[IBV_WR_RDMA_READ] = { "read", RC },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { "compare-and-swap", RC },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { "fetch-and-add", RC },
 };
 
 static const char *const states[] = {
@@ -54,18 +53,10 @@ static unsigned int type_bit(enum ibv_qp_type type)
 	return type == IBV_QPT_RC ? RC : type == IBV_QPT_UC ? UC : type == IBV_QPT_UD ? UD : 0;
 }
 
-/* NULL: an unknown opcode, which leaves *types alone. */
-static const char *opcode_noun(enum ibv_wr_opcode opcode, unsigned int *types)
+/* NULL: there is no request, or it has an unknown opcode. */
+static const struct opcode *opcode_of(const struct ibv_send_wr *wr)
 {
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(opcodes); i++)
-		if (opcodes[i].opcode == opcode) {
-			*types = opcodes[i].types;
-			return opcodes[i].noun;
-		}
-
-	return NULL;
+	return wr && (size_t)wr->opcode < BEEST_COUNT(opcodes) ? &opcodes[wr->opcode] : NULL;
 }
 
 static bool qp_is_mesh(const struct beest_qp *named)
@@ -87,12 +78,11 @@ static void qp_say(const struct posting *p, struct beest_text *text)
 
 static void what_say(const struct posting *p, struct beest_text *text)
 {
-	unsigned int types;
-	const char *noun = p->wr ? opcode_noun(p->wr->opcode, &types) : NULL;
+	const struct opcode *opcode = opcode_of(p->wr);
 
 	beest_text_add(text, " did not accept a ");
-	if (noun)
-		beest_text_add(text, "%s of %" PRIu64 " bytes: ", noun, p->length);
+	if (opcode)
+		beest_text_add(text, "%s of %" PRIu64 " bytes: ", opcode->noun, p->length);
 	else if (p->wr)
 		beest_text_add(text, "request of opcode %d: ", p->wr->opcode);
 	else
@@ -136,9 +126,10 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 static bool request_say(const struct posting *p, struct beest_text *text)
 {
 	const struct ibv_qp_cap *cap = &p->attr.cap;
-	unsigned int types, type = type_bit(p->qp->qp_type);
+	const struct opcode *opcode = opcode_of(p->wr);
+	unsigned int type = type_bit(p->qp->qp_type);
 
-	if (opcode_noun(p->wr->opcode, &types) && type && !(types & type))
+	if (opcode && type && !(opcode->types & type))
 		beest_text_add(text, "a queue pair of this type cannot do that");
 	else if (type == UD && !p->wr->wr.ud.ah)
 		beest_text_add(text, "a UD request needs the address handle of its peer: "
