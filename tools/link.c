@@ -8,7 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/macro.h"
-#include "lib/verbs/ece.h"
+#include "lib/verbs/newer.h"
 #include "tools/link.h"
 #include "tools/ports.h"
 
@@ -114,7 +114,7 @@ static int fetch(struct link *link, int64_t deadline)
 /* The options that both adapters have, as the device has taken them in RTR. */
 static void options_note(struct link *link)
 {
-	const struct beest_ece used = beest_ece_of(link->pinger.qp);
+	const struct beest_ece used = beest_newer_ece_of(link->pinger.qp);
 	size_t length = strlen(link->note);
 
 	if (used.vendor && link->peer.ece_vendor)

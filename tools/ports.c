@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "lib/base/macro.h"
-#include "lib/verbs/ece.h"
 #include "lib/verbs/gidtable.h"
+#include "lib/verbs/newer.h"
 #include "tools/file.h"
 #include "tools/ports.h"
 #include "tools/session.h"
@@ -66,7 +66,7 @@ static void read_ece(struct ibv_context *verbs, struct ports_port *port)
 	attr.send_cq = attr.recv_cq = cq;
 	qp = pd && cq ? ibv_create_qp(pd, &attr) : NULL;
 	if (qp) {
-		port->ece = beest_ece_of(qp);
+		port->ece = beest_newer_ece_of(qp);
 		ibv_destroy_qp(qp);
 	}
 	if (cq)

@@ -110,13 +110,6 @@ static void buffer_warn(size_t length, const char *why, const struct beest_log *
 		  "hugetlb.2MB.max of the cgroup that /proc/self/cgroup names", length, why);
 }
 
-static int buffer_make(struct beest_mr *mr, size_t length)
-{
-	if (buffer_map(mr, length, (size_t)sysconf(_SC_PAGESIZE), 0))
-		return 0;
-	return beest_fail_errno(-errno, "cannot map a buffer of %zu bytes", length);
-}
-
 /* ------------------------------------------------------------ registering --- */
 
 /* Registers @length bytes.  Returns the errno of ibv_reg_mr(3), without a sentence. */
@@ -164,10 +157,10 @@ static int mr_register_huge(struct beest_mr *mr, struct ibv_pd *pd, size_t lengt
 static int mr_register_ordinary(struct beest_mr *mr, struct ibv_pd *pd, void *address,
 				size_t length, int access)
 {
-	int ret = address ? 0 : buffer_make(mr, length);
+	int ret;
 
-	if (ret < 0)
-		return ret;
+	if (!address && !buffer_map(mr, length, (size_t)sysconf(_SC_PAGESIZE), 0))
+		return beest_fail_errno(-errno, "cannot map a buffer of %zu bytes", length);
 	ret = mr_register(mr, pd, address ? address : mr->buffer, length, access);
 	return ret < 0 ? registration_failed(ret, pd, length, access) : 0;
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "lib/base/error.h"
 #include "lib/verbs/newer.h"
 
 static struct beest_newer newer;
@@ -33,4 +34,32 @@ const struct beest_newer *beest_newer(void)
 
 	pthread_once(&once, newer_find_all);
 	return &newer;
+}
+
+/* ----------------------------------------------------------------------------- ECE --- */
+
+/* struct ibv_ece of rdma-core 31. */
+struct beest_newer_ece {
+	uint32_t vendor_id;
+	uint32_t options;
+	uint32_t comp_mask;
+};
+
+struct beest_ece beest_newer_ece_of(struct ibv_qp *qp)
+{
+	struct beest_newer_ece found = { .vendor_id = 0 };
+	const struct beest_newer *own = beest_newer();
+
+	/* A provider without options answers EOPNOTSUPP; whatever the errno, there are none. */
+	if (!own->query_ece || !own->set_ece || own->query_ece(qp, &found) != 0 ||
+	    !found.vendor_id)
+		return (struct beest_ece){ .vendor = 0 };
+	return (struct beest_ece){ .vendor = found.vendor_id, .options = found.options };
+}
+
+int beest_newer_ece_set(struct ibv_qp *qp, const struct beest_ece *ece)
+{
+	struct beest_newer_ece wanted = { .vendor_id = ece->vendor, .options = ece->options };
+
+	return beest_error_verbs(beest_newer()->set_ece(qp, &wanted));
 }

@@ -5,6 +5,9 @@
  * Owns their names and types.  Thus a build needs only the symbols of rdma-core 22.4,
  * whatever it was built against, and uses these functions where the libibverbs at run time
  * has them: a newer one, or MLNX_OFED's.  Knows nothing of what they are used for.
+ *
+ * ECE, enhanced connection establishment, is what adapters of one vendor can do for each other:
+ * options of a queue pair, whose meaning only the vendor knows.
  */
 #ifndef BEEST_NEWER_H
 #define BEEST_NEWER_H
@@ -13,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "lib/base/endpoint.h"
 
 /* struct ibv_gid_entry of rdma-core 32. */
 struct beest_newer_gid {
@@ -38,14 +43,8 @@ typedef ssize_t beest_newer_query_gids(struct ibv_context *verbs, struct beest_n
 typedef struct ibv_mr *beest_newer_reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length,
 					      uint64_t iova, int fd, int access);
 
-/* struct ibv_ece of rdma-core 31. */
-struct beest_newer_ece {
-	uint32_t vendor_id;
-	uint32_t options;
-	uint32_t comp_mask;
-};
-
 /* ibv_query_ece(3) and ibv_set_ece(3), since rdma-core 31.  They return an errno. */
+struct beest_newer_ece;
 typedef int beest_newer_ece_call(struct ibv_qp *qp, struct beest_newer_ece *ece);
 
 /* Each is NULL where the libibverbs of this process lacks it. */
@@ -58,5 +57,14 @@ struct beest_newer {
 
 /* Looks the functions up once in a process. */
 const struct beest_newer *beest_newer(void);
+
+/* The ECE that @qp has; zeros: its device or libibverbs knows of no options. */
+struct beest_ece beest_newer_ece_of(struct ibv_qp *qp);
+
+/*
+ * To be called in INIT, for a device that has ECE: RTR uses these.  -EOPNOTSUPP, -ECONNREFUSED and
+ * other errno of ibv_set_ece(3).
+ */
+int beest_newer_ece_set(struct ibv_qp *qp, const struct beest_ece *ece);
 
 #endif

@@ -12,7 +12,7 @@
 #include "lib/base/netdev.h"
 #include "lib/base/random.h"
 #include "lib/base/text.h"
-#include "lib/verbs/ece.h"
+#include "lib/verbs/newer.h"
 #include "lib/verbs/qp.h"
 #include "lib/verbs/quota.h"
 #include "lib/verbs/selection.h"
@@ -138,7 +138,7 @@ static void qp_name_parts(struct beest_qp *qp)
 	qp->node.needs[1] = qp->qp->send_cq;
 	qp->node.needs[2] = qp->qp->recv_cq;
 	qp->node.needs[3] = qp->qp->srq;
-	qp->local.ece = beest_ece_of(qp->qp);
+	qp->local.ece = beest_newer_ece_of(qp->qp);
 }
 
 int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
@@ -770,7 +770,7 @@ static void ece_enter(struct beest_qp *qp, struct beest_connection *path)
 
 	if (!qp->local.endpoint.ece.vendor)
 		return;
-	ret = beest_ece_set(qp->qp, &path->ece);
+	ret = beest_newer_ece_set(qp->qp, &path->ece);
 	if (ret == 0)
 		return;
 	snprintf(why, sizeof(why), "ibv_set_ece(3) failed: %s", strerror(-ret));
@@ -785,8 +785,8 @@ static void ece_read_back(struct beest_qp *qp, struct beest_connection *path)
 
 	if (!path->ece.options)
 		return;
-	used = beest_ece_of(qp->qp);
-	used = beest_ece_common(&path->ece, &used);
+	used = beest_newer_ece_of(qp->qp);
+	used = beest_transition_ece(&path->ece, &used);
 	if (used.options != path->ece.options)
 		ece_lower(qp, used.options, "the device accepted fewer");
 	path->ece = used;

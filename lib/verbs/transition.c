@@ -16,7 +16,6 @@
 #include "lib/base/error.h"
 #include "lib/base/ipaddr.h"
 #include "lib/base/text.h"
-#include "lib/verbs/ece.h"
 #include "lib/verbs/quota.h"
 
 /* ------------------------------------------------------------- words --- */
@@ -288,6 +287,13 @@ static void fill_address_of(const struct beest_local *local, const struct beest_
 		     options->is_global || !is_same_subnet(local, remote), local->sgid_index, ah);
 }
 
+struct beest_ece beest_transition_ece(const struct beest_ece *a, const struct beest_ece *b)
+{
+	const uint32_t options = a->vendor == b->vendor ? a->options & b->options : 0;
+
+	return (struct beest_ece){ .vendor = a->vendor, .options = options };
+}
+
 int beest_transition_agree(const struct beest_local *local, const struct beest_endpoint *remote,
 			   struct beest_connection *path)
 {
@@ -314,7 +320,7 @@ int beest_transition_agree(const struct beest_local *local, const struct beest_e
 					     remote->max_dest_rd_atomic);
 	path->attr.dest_qp_num = remote->qp_num;
 	path->attr.rq_psn = remote->psn;
-	path->ece = beest_ece_common(&own->ece, &remote->ece);
+	path->ece = beest_transition_ece(&own->ece, &remote->ece);
 	fill_address_of(local, remote, &path->attr.ah_attr);
 	return 0;
 }

@@ -48,6 +48,9 @@ struct beest_connection {
 int beest_transition_agree(const struct beest_local *local, const struct beest_endpoint *remote,
 			   struct beest_connection *path);
 
+/* The options of both; none if the vendors differ.  Both ends find the same. */
+struct beest_ece beest_transition_ece(const struct beest_ece *a, const struct beest_ece *b);
+
 /*
  * Takes the path to the peer from a path record of rdma_cm instead of the peer's endpoint:
  * addresses, SL, LID, hop limit, traffic class, rate, and the MTU if it is smaller.
