@@ -165,14 +165,11 @@ static int qp_fill(const struct beest_meshqps *qps, size_t slot)
 static int qp_make(struct beest_meshqps *qps, size_t slot, struct ibv_qp_init_attr *init,
 		   struct beest_qp *qp)
 {
-	int ret;
-
 	qps->slots[slot] = beest_qp_alloc(qps->pd, init);
-	if (!qps->slots[slot]) {
-		ret = beest_quota_fail(beest_error_errno(), "%s: cannot create queue pair %zu of "
-				       "%zu", qps->model->local.label, slot + 1, qps->count);
-		return beest_quota_limit(BEEST_QUOTA_QP, qps->pd->context, ret);
-	}
+	if (!qps->slots[slot])
+		return beest_quota_fail(BEEST_QUOTA_QP, qps->pd->context, beest_error_errno(),
+					"%s: cannot create queue pair %zu of %zu",
+					qps->model->local.label, slot + 1, qps->count);
 	qp_select(qps, slot, qp);
 
 	return beest_qp_init_again(qp);

@@ -73,9 +73,8 @@ static int registration_failed(int ret, const struct ibv_pd *pd, size_t length, 
 		return beest_fail(-ret, "cannot register %zu bytes: the device allows %" PRIu64
 				  " in one region (max_mr_size)", length, limits.max_mr_size);
 	if (ret == -ENOMEM || ret == -EAGAIN)
-		return beest_quota_limit(BEEST_QUOTA_MR, pd->context,
-					 beest_quota_fail(ret, "cannot register %zu bytes",
-							  length));
+		return beest_quota_fail(BEEST_QUOTA_MR, pd->context, ret,
+					"cannot register %zu bytes", length);
 
 	if (ret == -EINVAL || ret == -EOPNOTSUPP || ret == -ENOSYS)
 		hint = access_hint(access);
@@ -230,8 +229,7 @@ int beest_mr_register_dmabuf(struct ibv_pd *pd, int fd, uint64_t offset, size_t 
 	if (mr->mr)
 		beest_quota_count(BEEST_QUOTA_MR, 1, 0);
 	else
-		ret = beest_quota_limit(BEEST_QUOTA_MR, pd->context,
-					beest_quota_fail(beest_error_errno(), "cannot register the "
-							 "dma-buf of file descriptor %d", fd));
+		ret = beest_quota_fail(BEEST_QUOTA_MR, pd->context, beest_error_errno(), "cannot "
+				       "register the dma-buf of file descriptor %d", fd);
 	return mr_done(mr, access, ret, mrp);
 }

@@ -36,9 +36,8 @@ int beest_pd_alloc(const struct beest_device *device, struct ibv_pd **verbs)
 	if (*verbs)
 		return beest_quota_count(BEEST_QUOTA_PD, 1, 0);
 
-	return beest_quota_limit(BEEST_QUOTA_PD, device->verbs,
-				 beest_quota_fail(beest_error_errno(), "%s: cannot allocate a "
-						  "protection domain", device->label));
+	return beest_quota_fail(BEEST_QUOTA_PD, device->verbs, beest_error_errno(),
+				"%s: cannot allocate a protection domain", device->label);
 }
 
 /* ------------------------------------------------------ shared receive queues --- */
@@ -68,11 +67,9 @@ int beest_srq_alloc(const struct beest_device *device, struct ibv_pd *pd,
 	if (*verbs)
 		return beest_quota_count(BEEST_QUOTA_SRQ, 1, 0);
 
-	return beest_quota_limit(BEEST_QUOTA_SRQ, device->verbs,
-				 beest_quota_fail(beest_error_errno(), "%s: cannot create a shared "
-						  "receive queue of %u requests with %u elements",
-						  device->label, init.attr.max_wr,
-						  init.attr.max_sge));
+	return beest_quota_fail(BEEST_QUOTA_SRQ, device->verbs, beest_error_errno(), "%s: cannot "
+				"create a shared receive queue of %u requests with %u elements",
+				device->label, init.attr.max_wr, init.attr.max_sge);
 }
 
 /* ---------------------------------------------------------- completion queues --- */
@@ -109,7 +106,7 @@ static int channel_open(const struct beest_device *device, struct ibv_comp_chann
 	*channel = ibv_create_comp_channel(device->verbs);
 	flags = *channel ? fcntl((*channel)->fd, F_GETFL) : -1;
 	if (flags < 0 || fcntl((*channel)->fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return beest_quota_fail(beest_error_errno(),
+		return beest_quota_fail(BEEST_QUOTA_NONE, device->verbs, beest_error_errno(),
 					"%s: cannot create a completion channel", device->label);
 
 	return 0;
@@ -131,10 +128,8 @@ int beest_cq_alloc(const struct beest_device *device, const struct hartebeest_cq
 	if (*verbs)
 		return beest_quota_count(BEEST_QUOTA_CQ, 1, 0);
 
-	return beest_quota_limit(BEEST_QUOTA_CQ, device->verbs,
-				 beest_quota_fail(beest_error_errno(), "%s: cannot create a "
-						  "completion queue of %d entries", device->label,
-						  depth));
+	return beest_quota_fail(BEEST_QUOTA_CQ, device->verbs, beest_error_errno(), "%s: cannot "
+				"create a completion queue of %d entries", device->label, depth);
 }
 
 int beest_cq_create(const struct beest_device *device, const struct hartebeest_cq_attr *attr,

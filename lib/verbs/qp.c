@@ -156,14 +156,13 @@ int beest_qp_create(const struct beest_device *device, struct ibv_pd *pd,
 	cap_fit(&attr->cap, qp->local.options, &device->attr);
 	qp->qp = qp_create_inline(pd, attr);
 	if (!qp->qp) {
-		ret = beest_quota_fail(beest_error_errno(), "%s: cannot create a %s queue pair (%u "
-				       "send, %u receive requests, %u and %u elements, %u bytes "
-				       "inline)",
+		ret = beest_quota_fail(BEEST_QUOTA_QP, device->verbs, beest_error_errno(),
+				       "%s: cannot create a %s queue pair (%u send, %u receive "
+				       "requests, %u and %u elements, %u bytes inline)",
 				       device->label, beest_transition_type_text(attr->qp_type),
 				       attr->cap.max_send_wr, attr->cap.max_recv_wr,
 				       attr->cap.max_send_sge, attr->cap.max_recv_sge,
 				       attr->cap.max_inline_data);
-		beest_quota_limit(BEEST_QUOTA_QP, device->verbs, ret);
 		attr->cap = asked;
 		free(qp);
 		return ret;

@@ -25,7 +25,8 @@ static int fail_for_memory(const char *what)
 			  "for a container --ulimit memlock=-1)", what, strerror(ENOMEM), bytes);
 }
 
-int beest_quota_fail(int ret, const char *format, ...)
+int beest_quota_fail(enum beest_quota kind, struct ibv_context *verbs, int ret,
+		     const char *format, ...)
 {
 	char what[BEEST_ERROR_SIZE / 2];
 	va_list args;
@@ -33,13 +34,15 @@ int beest_quota_fail(int ret, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	if (ret == -ENOMEM)
-		return fail_for_memory(what);
 	if (ret == -EAGAIN)
 		return beest_fail(EDQUOT, "%s: the rdma cgroup of this process allows no more "
 				  "objects of the device: raise hca_object and hca_handle in "
 				  "rdma.max of the cgroup that /proc/self/cgroup names", what);
-	return beest_fail_errno(ret, "%s", what);
+	if (ret == -ENOMEM)
+		fail_for_memory(what);
+	else
+		beest_fail_errno(ret, "%s", what);
+	return beest_quota_limit(kind, verbs, ret);
 }
 
 /* ------------------------------------------------------------- limits of the device --- */
@@ -77,7 +80,7 @@ int beest_quota_limit(enum beest_quota kind, struct ibv_context *verbs, int ret)
 	struct ibv_device_attr attr;
 	int all;
 
-	if ((ret != -ENOMEM && ret != -ENOSPC && ret != -EINVAL) ||
+	if ((ret != -ENOMEM && ret != -ENOSPC && ret != -EINVAL) || kind == BEEST_QUOTA_NONE ||
 	    ibv_query_device(verbs, &attr) != 0)
 		return ret;
 	memcpy(&all, (const char *)&attr + limit->at, sizeof(all));

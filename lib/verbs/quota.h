@@ -13,16 +13,18 @@
 #include "lib/base/error.h"
 
 enum beest_quota {
+	BEEST_QUOTA_NONE,		/* any other object */
 	BEEST_QUOTA_PD, BEEST_QUOTA_MR, BEEST_QUOTA_CQ, BEEST_QUOTA_SRQ, BEEST_QUOTA_QP,
 };
 
 /*
  * For a call of libibverbs that makes an object or registers memory, and failed with @ret.  As
- * beest_fail_errno(), but the sentence ends with the limit if there is one.  Returns @ret, but
- * -EDQUOT for -EAGAIN: that is the rdma cgroup's, and elsewhere means that a later call may
- * succeed.
+ * beest_fail_errno(), but the sentence ends with the limit if there is one, as beest_quota_limit()
+ * has it.  Returns @ret, but -EDQUOT for -EAGAIN: that is the rdma cgroup's, and elsewhere means
+ * that a later call may succeed.
  */
-int beest_quota_fail(int ret, const char *format, ...) BEEST_PRINTF(2, 3);
+int beest_quota_fail(enum beest_quota kind, struct ibv_context *verbs, int ret,
+		     const char *format, ...) BEEST_PRINTF(4, 5);
 
 /*
  * For a program's function that posts receives, and failed with @ret.  As beest_fail_errno(), but

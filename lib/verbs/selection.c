@@ -260,7 +260,8 @@ static int device_open_verbs(struct ibv_device *from, struct beest_device *devic
 	node = beest_node_check(device->name, from->dev_name);
 	if (node < 0 && (ret == -EACCES || ret == -EPERM || ret == -ENOENT))
 		return node;
-	return beest_quota_fail(ret, "device %s cannot be opened", device->name);
+	return beest_quota_fail(BEEST_QUOTA_NONE, NULL, ret, "device %s cannot be opened",
+				device->name);
 }
 
 static int device_read_limits(struct beest_device *device)

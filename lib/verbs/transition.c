@@ -548,7 +548,7 @@ int beest_transition_handle(struct ibv_pd *pd, const struct beest_local *local,
 	cause_say(HANDLE, -ret, ah, cause);
 
 	return cause[0] ? beest_fail(-ret, "%s: %s; %s", what, strerror(-ret), cause) :
-	       beest_quota_fail(ret, "%s", what);
+	       beest_quota_fail(BEEST_QUOTA_NONE, NULL, ret, "%s", what);
 }
 
 int beest_transition_take(enum beest_transition step, struct ibv_qp *qp,
