@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/path/pathcache.h"
 
 /* The key of a path.  Compared as bytes, padding included: clear it before filling it. */
@@ -63,15 +64,14 @@ static int check_addresses(const struct beest_endpoint *local, const char *label
 static bool path_recall(struct beest_pathcache *cache, const struct path_key *key,
 			struct hartebeest_path *path)
 {
-	struct beest_pathcache_row *row;
+	const struct beest_pathcache_row *row;
+	BEEST_HOLD(&cache->lock);
 
-	pthread_mutex_lock(&cache->lock);
 	for (row = cache->known; row; row = row->next)
 		if (memcmp(&row->key, key, sizeof(*key)) == 0)
 			break;
 	if (row)
 		*path = row->path;
-	pthread_mutex_unlock(&cache->lock);
 	return row != NULL;
 }
 
@@ -80,16 +80,14 @@ static int path_keep(struct beest_pathcache *cache, const struct path_key *key,
 		     const struct hartebeest_path *path)
 {
 	struct beest_pathcache_row *row = calloc(1, sizeof(*row));
+	BEEST_HOLD(&cache->lock);
 
 	if (!row)
 		return beest_fail(ENOMEM, "no memory for a path");
-
 	row->key = *key;
 	row->path = *path;
-	pthread_mutex_lock(&cache->lock);
 	row->next = cache->known;
 	cache->known = row;
-	pthread_mutex_unlock(&cache->lock);
 	return 0;
 }
 
@@ -128,8 +126,8 @@ int beest_pathcache_find(struct beest_pathcache *cache, const struct beest_endpo
 void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ipaddr *ip)
 {
 	struct beest_pathcache_row *row, **at = &cache->known;
+	BEEST_HOLD(&cache->lock);
 
-	pthread_mutex_lock(&cache->lock);
 	while ((row = *at)) {
 		if (ip && memcmp(&row->key.to, ip, sizeof(*ip)) != 0) {
 			at = &row->next;
@@ -138,5 +136,4 @@ void beest_pathcache_forget(struct beest_pathcache *cache, const struct beest_ip
 		*at = row->next;
 		free(row);
 	}
-	pthread_mutex_unlock(&cache->lock);
 }

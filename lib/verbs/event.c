@@ -259,11 +259,10 @@ static int events_make_fd(struct beest_events *events)
 int beest_events_fd(struct beest_events *events)
 {
 	int ret = 0;
+	BEEST_HOLD(&events->lock);
 
-	pthread_mutex_lock(&events->lock);
 	if (events->epoll < 0)
 		ret = events_make_fd(events);
-	pthread_mutex_unlock(&events->lock);
 	return ret < 0 ? ret : events->epoll;
 }
 
