@@ -27,7 +27,6 @@
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
 #include "lib/core/handshake.h"
-#include "lib/core/pairset.h"
 #include "lib/rendezvous/message.h"
 #include "lib/verbs/objects.h"
 
@@ -378,18 +377,14 @@ HARTEBEEST_EXPORT bool hartebeest_memc_fetch_remote_qp(const char *memc_key)
 {
 	struct hartebeest_context *hb = exchange_context();
 	struct hartebeest_remote_qp qp;
-	struct beest_endpoint found;
 	struct beest_limit limit;
 	int ret;
 
 	if (!key_is_given(hb, __func__, memc_key))
 		return false;
 	limit = fetch_limit(hb);
-	ret = beest_bringup_fetch(hb, memc_key, &limit, &found);
-	if (beest_call_waited(hb, &limit, ret) < 0)
-		return false;
-	beest_pairs_show_peer(&found, &qp);
-	return beest_remote_keep_qp(memc_key, &qp);
+	ret = beest_bringup_fetch(hb, memc_key, &qp, &limit);
+	return beest_call_waited(hb, &limit, ret) == 0 && beest_remote_keep_qp(memc_key, &qp);
 }
 
 /* ------------------------------------------------------------ data path --- */

@@ -14,7 +14,6 @@
 #include "lib/core/export.h"
 #include "lib/core/mesh.h"
 #include "lib/core/pairs.h"
-#include "lib/core/pairset.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/verbs/completion.h"
 #include "lib/verbs/objects.h"
@@ -171,13 +170,9 @@ HARTEBEEST_EXPORT int hartebeest_qp_fetch(struct hartebeest_context *hb,
 					  int64_t deadline)
 {
 	struct beest_limit limit;
-	struct beest_endpoint found;
 
 	REQUIRE_LIMIT(hb, peer_key);
-	TRY_LIMIT(beest_bringup_fetch(hb, peer_key, &limit, &found));
-	if (remote)
-		beest_pairs_show_peer(&found, remote);
-	return 0;
+	return beest_call_waited(hb, &limit, beest_bringup_fetch(hb, peer_key, remote, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
@@ -188,7 +183,6 @@ HARTEBEEST_EXPORT int hartebeest_qp_connect(struct hartebeest_context *hb, const
 
 	REQUIRE_LIMIT(hb, name, peer_key);
 	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
-	TRY_LIMIT(beest_bringup_check(hb, qp, qp->key, peer_key));
 	return beest_call_waited(hb, &limit, beest_bringup_connect(hb, qp, peer_key, &limit));
 }
 
@@ -213,14 +207,11 @@ HARTEBEEST_EXPORT int hartebeest_qp_follow(struct hartebeest_context *hb, const 
 {
 	struct beest_limit limit;
 	struct beest_qp *qp;
-	int ret;
 
 	REQUIRE_LIMIT(hb, name, peer_key);
 	TRY(beest_context_find_qp(hb, name, &qp));
-	ret = beest_bringup_follow(hb, qp, peer_key, &limit);
-	if (ret == 1 && remote)
-		beest_pairs_show_peer(&qp->remote, remote);
-	return beest_call_waited(hb, &limit, ret);
+	return beest_call_waited(hb, &limit,
+				 beest_bringup_follow(hb, qp, peer_key, remote, &limit));
 }
 
 HARTEBEEST_EXPORT int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name)
@@ -241,7 +232,6 @@ HARTEBEEST_EXPORT int hartebeest_qp_reconnect(struct hartebeest_context *hb,
 
 	REQUIRE_LIMIT(hb, name, peer_key);
 	TRY_LIMIT(beest_context_find_qp(hb, name, &qp));
-	TRY_LIMIT(beest_bringup_check(hb, qp, qp->key, peer_key));
 	return beest_call_waited(hb, &limit, beest_bringup_reconnect(hb, qp, peer_key, &limit));
 }
 
@@ -283,14 +273,11 @@ HARTEBEEST_EXPORT int hartebeest_qp_ud_address(struct hartebeest_context *hb, co
 					       const char *peer_key,
 					       struct hartebeest_ud_address *address)
 {
-	const struct beest_ud_peer *found;
 	struct beest_qp *qp;
 
 	REQUIRE(hb, name, peer_key, address);
 	TRY(beest_context_find_qp(hb, name, &qp));
-	TRY(beest_qp_address(qp, peer_key, &found));
-	beest_pairs_show_address(found, address);
-	return 0;
+	return beest_call_done(hb, beest_bringup_address(qp, peer_key, address));
 }
 
 HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,

@@ -17,7 +17,6 @@
 #include "lib/base/log.h"
 #include "lib/core/bringup.h"
 #include "lib/core/context.h"
-#include "lib/core/pairset.h"
 
 /*
  * More frequent checks would find little and cost much.  After one that took long, the pause is
@@ -82,9 +81,7 @@ static int follow_quietly(struct following *following, struct hartebeest_remote_
 	beest_limit_start(&limit, NULL, HARTEBEEST_ONCE, 0);
 	ret = beest_context_find_qp(hb, following->name, &qp);
 	if (ret == 0)
-		ret = beest_bringup_follow(hb, qp, following->key, &limit);
-	if (ret == 1)
-		beest_pairs_show_peer(&qp->remote, remote);
+		ret = beest_bringup_follow(hb, qp, following->key, remote, &limit);
 	if (ret == 0 || ret == -ESHUTDOWN ||
 	    __atomic_exchange_n(&following->logged, ret, __ATOMIC_RELAXED) == ret)
 		return ret;

@@ -32,23 +32,37 @@ static const struct beest_kind known_kind = {
 	.noun = "fetched queue pair", .size = sizeof(struct known), .dispose = known_dispose,
 };
 
+static void peer_show(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
+{
+	memset(out, 0, sizeof(*out));
+	memcpy(out->gid.raw, remote->gid.raw, sizeof(out->gid.raw));
+	memcpy(out->ip.raw, remote->ip.raw, sizeof(out->ip.raw));
+	out->qp_type = remote->qp_type;
+	out->qp_num = remote->qp_num;
+	out->psn = remote->psn;
+	out->qkey = remote->qkey;
+	out->lid = remote->lid;
+	out->pkey = remote->pkey;
+	out->rank = remote->rank;
+	out->ece_vendor = remote->ece.vendor;
+	out->ece_options = remote->ece.options;
+}
+
 /* Takes @regions over. */
-static int known_set(struct hartebeest_context *hb, const char *key,
-		     const struct beest_endpoint *remote, struct hartebeest_remote_mr *regions,
+static int known_set(const struct beest_handshake *one, struct hartebeest_remote_mr *regions,
 		     size_t count)
 {
 	struct beest_node *node;
 	struct known *known;
-	int ret;
+	int ret = beest_table_obtain(&one->hb->objects, &known_kind, one->pair->peer_key, &node);
 
-	ret = beest_table_obtain(&hb->objects, &known_kind, key, &node);
 	if (ret < 0) {
 		free(regions);
 		return ret;
 	}
 	known = BEEST_CONTAINER(node, struct known, node);
 	free(known->regions);
-	known->remote = *remote;
+	known->remote = one->peer.endpoint;
 	known->regions = regions;
 	known->region_count = count;
 	return 0;
@@ -58,22 +72,23 @@ static int known_set(struct hartebeest_context *hb, const char *key,
  * Each fetch of a peer replaces the one before.  All under the lock, since two threads may
  * fetch a key for the first time.
  */
-int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
-			   const struct beest_endpoint *remote,
-			   const struct hartebeest_remote_mr *regions, size_t count)
+int beest_bringup_remember(const struct beest_handshake *one)
 {
+	struct hartebeest_pair *pair = one->pair;
+	const size_t count = BEEST_MIN(pair->region_count, pair->region_room);
 	struct hartebeest_remote_mr *copy = NULL;
 	int ret;
 
+	peer_show(&one->peer.endpoint, &pair->peer);
 	if (count) {
 		copy = malloc(count * sizeof(*copy));
 		if (!copy)
 			return beest_fail(ENOMEM, "no memory for %zu regions", count);
-		memcpy(copy, regions, count * sizeof(*copy));
+		memcpy(copy, pair->regions, count * sizeof(*copy));
 	}
-	pthread_mutex_lock(&hb->objects.lock);
-	ret = known_set(hb, key, remote, copy, count);
-	pthread_mutex_unlock(&hb->objects.lock);
+	pthread_mutex_lock(&one->hb->objects.lock);
+	ret = known_set(one, copy, count);
+	pthread_mutex_unlock(&one->hb->objects.lock);
 	return ret;
 }
 
@@ -119,15 +134,22 @@ int beest_bringup_regions(struct hartebeest_context *hb, const char *key,
 }
 
 int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
-			const struct beest_limit *limit, struct beest_endpoint *remote)
+			struct hartebeest_remote_qp *remote, const struct beest_limit *limit)
 {
-	struct beest_found found;
-	int ret = beest_handshake_fetch(hb, key, &found, limit);
+	struct hartebeest_remote_mr regions[UINT8_MAX];
+	struct hartebeest_pair pair = {
+		.peer_key = key, .regions = regions, .region_room = BEEST_COUNT(regions),
+	};
+	struct beest_handshake one = { .hb = hb, .pair = &pair };
+	struct beest_wait wait = { .limit = limit };
+	int ret;
 
-	if (ret < 0)
-		return ret;
-	*remote = found.remote;
-	return beest_bringup_remember(hb, key, remote, found.regions, found.region_count);
+	ret = beest_handshake_run(&one, BEEST_KIND_QP, beest_handshake_see_open, &wait);
+	if (ret == 0)
+		ret = beest_bringup_remember(&one);
+	if (ret == 0 && remote)
+		*remote = pair.peer;
+	return ret;
 }
 
 /* ------------------------------------------------------- the queue pair --- */
@@ -203,9 +225,15 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 	uint32_t published;
 	int ret;
 
+	ret = beest_bringup_check(hb, qp, qp->key, key);
+	if (ret < 0)
+		return ret;
 	ret = beest_bringup_peer(hb, key, &remote);
-	if (ret == -ENOENT && !hb->unconfirmed)
-		ret = beest_bringup_fetch(hb, key, limit, &remote);
+	if (ret == -ENOENT && !hb->unconfirmed) {
+		ret = beest_bringup_fetch(hb, key, NULL, limit);
+		if (ret == 0)
+			ret = beest_bringup_peer(hb, key, &remote);
+	}
 	if (ret == 0)
 		ret = beest_context_need_registry(hb, BEEST_KIND_QP, key);
 	if (ret == 0)
@@ -264,9 +292,25 @@ int beest_bringup_qp_of(struct hartebeest_context *hb, const char *key, struct b
 				   key);
 }
 
+/* Waits for the peer to confirm a queue pair that was published. */
+static int wait_confirmed(struct beest_handshake *one, const struct beest_limit *limit)
+{
+	struct beest_wait wait = { .limit = limit, .own_count = 1 };
+	int ret = beest_handshake_run(one, BEEST_KIND_QP, beest_handshake_see_confirmed, &wait);
+
+	return ret == 0 ? 0 : beest_fail_prefix(ret, one->qp->peer_key[0] ?
+						"queue pair '%s' is connected, but '%s' did not "
+						"confirm it (it stays connected: confirm again, or "
+						"reconnect)" :
+						"queue pair '%s' is not connected to '%s'",
+						one->qp->node.name, one->pair->peer_key);
+}
+
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit)
 {
+	struct hartebeest_pair pair = { .peer_key = key };
+	struct beest_handshake one = { .hb = hb, .pair = &pair, .qp = qp };
 	int ret;
 
 	ret = has_one_peer(qp, "confirm: use hartebeest_barrier()");
@@ -278,19 +322,45 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 				  qp->node.name);
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
-	return ret < 0 ? ret : beest_handshake_confirm(hb, qp, key, limit);
+	if (ret == 0)
+		ret = beest_context_need_registry(hb, BEEST_KIND_QP, key);
+	return ret < 0 ? ret : wait_confirmed(&one, limit);
 }
 
-int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			 const char *key, const struct beest_limit *limit)
+int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
+			 struct hartebeest_remote_qp *remote, const struct beest_limit *limit)
 {
+	struct hartebeest_pair pair = { .peer_key = key };
+	struct beest_handshake one = { .hb = hb, .pair = &pair, .qp = qp };
+	struct beest_wait wait = { .limit = limit };
 	int ret = is_connected_to(qp, key);
 
-	if (ret == 0)
-		ret = beest_handshake_follow(hb, qp, key, limit);
-	if (ret == 1 && beest_bringup_remember(hb, key, beest_qp_remote(qp, key), NULL, 0) < 0)
+	if (ret < 0)
+		return ret;
+	ret = beest_handshake_run(&one, BEEST_KIND_QP, beest_handshake_see_successor, &wait);
+	/* It is not connected if a replacement was seen, but could not be connected to. */
+	if (ret < 0)
+		return wait.expired && beest_qp_remote(qp, key) ? 0 : ret;
+	if (beest_bringup_remember(&one) < 0)
 		return -ENOMEM;
-	return ret;
+	if (remote)
+		*remote = pair.peer;
+	return 1;
+}
+
+int beest_bringup_address(const struct beest_qp *qp, const char *key,
+			  struct hartebeest_ud_address *address)
+{
+	const struct beest_ud_peer *found;
+	int ret = beest_qp_address(qp, key, &found);
+
+	if (ret < 0)
+		return ret;
+	memset(address, 0, sizeof(*address));
+	address->ah = found->ah;
+	address->qp_num = found->remote.qp_num;
+	address->qkey = found->remote.qkey;
+	return 0;
 }
 
 /* Reports why nothing answered: either the peer is gone, or it has not noticed. */
@@ -313,9 +383,13 @@ static int reconnect_fail(struct hartebeest_context *hb, const struct beest_qp *
 int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 			    const char *key, const struct beest_limit *limit)
 {
+	struct hartebeest_pair pair = { .peer_key = key };
+	struct beest_handshake one = { .hb = hb, .pair = &pair, .qp = qp };
 	int ret;
 
-	ret = has_one_peer(qp, "reconnect to");
+	ret = beest_bringup_check(hb, qp, qp->key, key);
+	if (ret == 0)
+		ret = has_one_peer(qp, "reconnect to");
 	if (ret < 0)
 		return ret;
 	if (!qp->key[0])
@@ -340,8 +414,8 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 	if (ret == 0)
 		ret = beest_handshake_put(hb, qp, qp->key);
 	if (ret == 0)
-		ret = beest_handshake_confirm(hb, qp, key, limit);
+		ret = wait_confirmed(&one, limit);
 	if (ret == -ETIMEDOUT || ret == -EAGAIN)
 		return reconnect_fail(hb, qp, key, limit, ret);
-	return ret < 0 ? ret : beest_bringup_remember(hb, key, &qp->remote, NULL, 0);
+	return ret < 0 ? ret : beest_bringup_remember(&one);
 }

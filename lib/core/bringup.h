@@ -22,7 +22,7 @@ int beest_bringup_check(const struct hartebeest_context *hb, const struct beest_
 
 /*
  * Each does what hartebeest.h promises of hartebeest_qp_<the same>().  @limit of the first may be
- * NULL: that of a call without deadline.
+ * NULL: that of a call without deadline.  @remote may be NULL.
  */
 int beest_bringup_init(struct hartebeest_context *hb, struct beest_qp *qp,
 		       const struct beest_limit *limit);
@@ -32,7 +32,7 @@ int beest_bringup_serve(struct hartebeest_context *hb, struct beest_qp *qp,
 int beest_bringup_publish(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit);
 int beest_bringup_fetch(struct hartebeest_context *hb, const char *key,
-			const struct beest_limit *limit, struct beest_endpoint *remote);
+			struct hartebeest_remote_qp *remote, const struct beest_limit *limit);
 int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit);
 int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
@@ -41,17 +41,22 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 			    const char *key, const struct beest_limit *limit);
 
 /* 1: the peer was replaced, and @qp is connected to its successor now. */
-int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			 const char *key, const struct beest_limit *limit);
+int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
+			 struct hartebeest_remote_qp *remote, const struct beest_limit *limit);
+
+/* As beest_qp_address(). */
+int beest_bringup_address(const struct beest_qp *qp, const char *key,
+			  struct hartebeest_ud_address *address);
 
 /* The peer under @key, as it was last fetched or connected to. */
 int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 		       struct beest_endpoint *remote);
 
-/* Copies @count of the @regions that it offered; NULL: none are known. */
-int beest_bringup_remember(struct hartebeest_context *hb, const char *key,
-			   const struct beest_endpoint *remote,
-			   const struct hartebeest_remote_mr *regions, size_t count);
+/*
+ * Remembers the peer as it was seen last, and the regions that the pair has received from it.
+ * Shows the peer in the struct of the pair.
+ */
+int beest_bringup_remember(const struct beest_handshake *one);
 
 /* Returns how many regions that peer offered, and copies @count of them at most. */
 int beest_bringup_regions(struct hartebeest_context *hb, const char *key,

@@ -24,7 +24,6 @@
 #include "lib/base/text.h"
 #include "lib/core/bringup.h"
 #include "lib/core/export.h"
-#include "lib/core/handshake.h"
 #include "lib/core/pairset.h"
 #include "lib/verbs/retry.h"
 
@@ -63,22 +62,14 @@ static const struct beest_codec_layout item_layout = BEEST_CODEC_LAYOUT(item_row
 _Static_assert(ITEM_MAX - UINT8_MAX * BEEST_REGION_SIZE <= 1024 && BEEST_REGION_SIZE == 24,
 	       "HARTEBEEST_EXPORT_SIZE() is too small");
 
-/* The result of the call: that of the first pair that failed; 0: none has. */
-static int set_result(const struct beest_pairset *set)
-{
-	const struct hartebeest_pair *pair = beest_pairset_failed(set);
-
-	return !pair ? 0 : beest_fail(-pair->result, "queue pair '%s' and '%s': %s", pair->qp,
-				      pair->peer_key, pair->reason);
-}
-
 /* --------------------------------------------------------------------- to export --- */
 
 /* Returns the size of the item, or a negative errno. */
-static int item_encode(struct hartebeest_context *hb, const struct beest_pairing *pairing,
-		       uint8_t bytes[ITEM_MAX])
+static int item_encode(struct beest_handshake *pairing, uint8_t bytes[ITEM_MAX])
 {
+	const struct hartebeest_context *hb = pairing->hb;
 	const struct beest_qp *qp = pairing->qp;
+	const char *key = pairing->own_key;
 	const struct beest_qp_body body = qp->refusal ?
 		beest_handshake_body(qp, &qp->remote, qp->refusal) :
 		beest_handshake_body(qp, NULL, "");
@@ -87,11 +78,11 @@ static int item_encode(struct hartebeest_context *hb, const struct beest_pairing
 		.kind = BEEST_KIND_QP, .incarnation = hb->incarnation, .rank = hb->launch.rank,
 		.body = plain,
 	};
-	char key[BEEST_KEY_MAX + 1];
 	struct item item;
 	int used, ret;
 
-	ret = beest_registry_key_of(hb->launch.job, BEEST_KIND_QP, pairing->pair->key, key);
+	ret = beest_registry_key_of(hb->launch.job, BEEST_KIND_QP, pairing->pair->key,
+				    pairing->own_key);
 	if (ret < 0)
 		return ret;
 	record.size = (size_t)beest_record_qp_encode(&body, qp->regions, &record.flags, plain);
@@ -109,18 +100,17 @@ static int item_encode(struct hartebeest_context *hb, const struct beest_pairing
 }
 
 /* Those who import it send to a UD queue pair at once. */
-static int pair_export(struct hartebeest_context *hb, struct beest_pairing *pairing,
-		       uint8_t bytes[ITEM_MAX])
+static int pair_export(struct beest_handshake *pairing, uint8_t bytes[ITEM_MAX])
 {
-	const struct beest_limit limit = beest_context_limit(hb);
+	const struct beest_limit limit = beest_context_limit(pairing->hb);
 	int ret;
 
 	pairing->qp->by_bytes = true;
-	ret = beest_pairing_start(hb, pairing, &limit);
+	ret = beest_pairing_start(pairing, &limit);
 	if (ret == 0)
-		ret = beest_bringup_serve(hb, pairing->qp, &limit);
+		ret = beest_bringup_serve(pairing->hb, pairing->qp, &limit);
 
-	return ret < 0 ? ret : item_encode(hb, pairing, bytes);
+	return ret < 0 ? ret : item_encode(pairing, bytes);
 }
 
 /* Returns the size of all, which @bytes has room for, or a negative errno. */
@@ -134,7 +124,7 @@ static int set_export(struct beest_pairset *set, uint8_t *bytes)
 	for (i = 0; i < set->count; i++) {
 		if (set->list[i].pair->result < 0)
 			continue;
-		ret = pair_export(set->hb, &set->list[i], bytes + used);
+		ret = pair_export(&set->list[i], bytes + used);
 		if (ret < 0)
 			beest_pairing_fail(set->list[i].pair, ret);
 		else
@@ -142,7 +132,7 @@ static int set_export(struct beest_pairset *set, uint8_t *bytes)
 	}
 	head.size = (uint32_t)used;
 	beest_codec_encode(&export_layout, &head, bytes, beest_codec_size(&export_layout));
-	ret = set_result(set);
+	ret = beest_pairset_result(set, NULL);
 
 	return ret < 0 ? ret : (int)used;
 }
@@ -272,45 +262,52 @@ static int item_find(const struct import *import, const char *key, struct item *
 			  there.used ? there.buffer : "no pair");
 }
 
-/* Opens the record in @copy, which has room for it. */
-static int item_decode(const struct import *import, const struct item *item, const char *key,
-		       uint8_t *copy, struct beest_record *record, struct beest_qp_body *peer)
+/* Finds the item of the peer, and opens its record in @copy, which has room for it. */
+static int item_decode(const struct import *import, struct beest_handshake *pairing,
+		       uint8_t copy[ITEM_MAX], struct beest_record *record)
 {
+	struct item item;
 	int ret;
 
-	if (item->record_size > ITEM_MAX)
+	ret = beest_registry_key_of(import->hb->launch.job, BEEST_KIND_QP,
+				    pairing->pair->peer_key, pairing->key);
+	if (ret == 0)
+		ret = item_find(import, pairing->key, &item);
+	if (ret < 0)
+		return ret;
+	if (item.record_size > ITEM_MAX)
 		return beest_fail(EBADMSG, "a record of %" PRIu32 " bytes is not one of a queue "
-				  "pair", item->record_size);
-	memcpy(copy, item->record, item->record_size);
-	ret = beest_record_decode(import->hb->seal, copy, item->record_size, BEEST_KIND_QP, key,
-				  record);
+				  "pair", item.record_size);
+	memcpy(copy, item.record, item.record_size);
+	ret = beest_record_decode(import->hb->seal, copy, item.record_size, BEEST_KIND_QP,
+				  pairing->key, record);
 
-	return ret < 0 ? ret : beest_record_qp_decode(record, peer);
+	return ret < 0 ? ret : beest_record_qp_decode(record, &pairing->peer);
 }
 
 /* Could these bytes be those of the peer, as it is now? */
-static int peer_check(const struct import *import, struct beest_qp *qp, const char *peer_key,
-		      const struct beest_qp_body *peer)
+static int peer_check(const struct beest_handshake *pairing)
 {
-	const struct beest_endpoint *connected = beest_qp_remote(qp, peer_key);
-	const struct beest_endpoint *remote = &peer->endpoint, *own = &qp->local.endpoint;
+	const struct beest_qp *qp = pairing->qp;
+	const struct beest_endpoint *connected = beest_qp_remote(qp, pairing->pair->peer_key);
+	const struct beest_endpoint *remote = &pairing->peer.endpoint;
 	struct beest_connection path;
 	int ret;
 
-	if (beest_process_is_context(&remote->incarnation, &import->hb->incarnation) &&
-	    remote->qp_num == own->qp_num)
+	if (beest_process_is_context(&remote->incarnation, &pairing->hb->incarnation) &&
+	    remote->qp_num == qp->local.endpoint.qp_num)
 		return beest_fail(EINVAL, "these are the bytes of this end itself");
 	if (connected && beest_process_is_context(&remote->incarnation, &connected->incarnation) &&
 	    remote->generation < connected->generation)
 		return beest_fail(ESTALE, "these bytes are older than those of the same peer that "
 				  "were imported before");
-	if (!peer->reason[0] || !beest_handshake_names(&peer->echo, &import->hb->incarnation, own))
+	if (!beest_handshake_is_refused(pairing))
 		return 0;
 	/* If both ends disagree, this end knows how by itself. */
 	ret = beest_qp_agree(qp, remote, &path);
 
 	return ret < 0 ? ret : beest_fail(ECONNABORTED, "the peer could not connect to this queue "
-					  "pair: %s", peer->reason);
+					  "pair: %s", pairing->peer.reason);
 }
 
 /* Remembers why, for the next export. */
@@ -327,27 +324,21 @@ static void refusal_keep(struct beest_qp *qp, const struct beest_endpoint *remot
 	qp->remote = *remote;
 }
 
-static int peer_connect(const struct import *import, struct beest_qp *qp, const char *peer_key,
-			const struct beest_endpoint *remote)
+static int peer_connect(struct beest_handshake *pairing, const struct beest_limit *limit)
 {
-	const struct beest_endpoint *connected = beest_qp_remote(qp, peer_key);
-	const struct beest_log *log = &import->hb->log;
+	const struct beest_endpoint *remote = &pairing->peer.endpoint;
+	const char *peer_key = pairing->pair->peer_key;
+	struct beest_qp *qp = pairing->qp;
 	int ret = 0;
 
-	if (connected && beest_handshake_same(remote, connected))
+	if (beest_handshake_is_connected(pairing))
 		return 0;
-	if (connected && qp->local.transport != BEEST_UD) {
-		beest_log(log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was replaced, and "
-			  "is QP %" PRIu32 " now: connecting again", qp->node.name,
-			  BEEST_PEER_TEXT(remote), peer_key, remote->qp_num);
-		ret = beest_qp_reset(qp);
-		if (ret == 0)
-			ret = beest_qp_init_again(qp);
-	}
+	if (beest_qp_remote(qp, peer_key))
+		ret = beest_handshake_begin_again(pairing);
 	if (ret == 0)
 		do
-			ret = beest_qp_connect(qp, peer_key, remote, import->limit, NULL);
-		while (beest_retry(&ret, import->limit, log));
+			ret = beest_qp_connect(qp, peer_key, remote, limit, NULL);
+		while (beest_retry(&ret, limit, &pairing->hb->log));
 	if (ret < 0) {
 		refusal_keep(qp, remote, ret);
 		return beest_fail_prefix(ret, "%s", BEEST_PEER_TEXT(remote));
@@ -359,41 +350,27 @@ static int peer_connect(const struct import *import, struct beest_qp *qp, const 
 }
 
 /* 1: the peer is connected to this very queue pair; 0: this end to the peer. */
-static int pair_import(const struct import *import, struct beest_pairing *pairing,
+static int pair_import(const struct import *import, struct beest_handshake *pairing,
 		       uint8_t copy[ITEM_MAX])
 {
-	struct hartebeest_context *hb = import->hb;
-	struct hartebeest_pair *pair = pairing->pair;
-	struct beest_qp *qp = pairing->qp;
-	char key[BEEST_KEY_MAX + 1];
 	struct beest_record record;
-	struct beest_qp_body peer;
-	struct item item;
-	int ret;
+	int ret = item_decode(import, pairing, copy, &record);
 
-	ret = beest_registry_key_of(hb->launch.job, BEEST_KIND_QP, pair->peer_key, key);
-	if (ret == 0)
-		ret = item_find(import, key, &item);
-	if (ret == 0)
-		ret = item_decode(import, &item, key, copy, &record, &peer);
 	if (ret < 0)
 		return ret;
-	qp->by_bytes = true;
-	ret = beest_pairing_start(hb, pairing, import->limit);
+	pairing->qp->by_bytes = true;
+	ret = beest_pairing_start(pairing, import->limit);
 	if (ret == 0)
-		ret = peer_check(import, qp, pair->peer_key, &peer);
+		ret = peer_check(pairing);
 	if (ret == 0)
-		ret = peer_connect(import, qp, pair->peer_key, &peer.endpoint);
+		ret = peer_connect(pairing, import->limit);
 	if (ret < 0)
 		return ret;
-	beest_pairing_take_regions(pair, &peer, &record);
-	beest_pairing_end(hb, pair, &peer.endpoint);
-	if (pair->result < 0)
-		return pair->result;
+	beest_handshake_take_regions(pairing, &record);
+	beest_pairing_end(pairing);
 
-	return beest_pairing_is_datagram(pairing) ||
-	       (!peer.reason[0] &&
-		beest_handshake_names(&peer.echo, &hb->incarnation, &qp->local.endpoint));
+	return pairing->pair->result < 0 ? pairing->pair->result :
+	       beest_handshake_is_confirmed(pairing);
 }
 
 /* Returns how many pairs the bytes do not confirm. */
@@ -414,7 +391,7 @@ static int set_import(struct beest_pairset *set, const struct import *import)
 		left += ret == 0;
 	}
 	free(copy);
-	ret = set_result(set);
+	ret = beest_pairset_result(set, NULL);
 
 	return ret < 0 ? ret : left;
 }

@@ -13,42 +13,6 @@
 #include "lib/rendezvous/store.h"
 #include "lib/verbs/retry.h"
 
-/* -------------------------------------------------------------- a leftover? --- */
-
-/*
- * A fetch whose result may never be confirmed.  A process puts its presence before any
- * other record.  So if another process has the rank of a record's author, that author is
- * gone, and the record it left must not be used.
- */
-struct fetch {
-	struct hartebeest_context *hb;
-	const char *key;
-	const struct beest_limit *limit;
-	struct beest_wait_get *get;
-	char unmet[BEEST_HANDSHAKE_UNMET];
-
-	struct beest_found *peer;
-	struct hartebeest_remote_mr *region;
-};
-
-static int fetch_run(struct fetch *fetch, enum beest_record_kind kind,
-		     int (*see)(void *data, const struct beest_record *record))
-{
-	char key[BEEST_KEY_MAX + 1];
-	struct beest_wait_get get = {
-		.kind = kind, .key = key, .name = fetch->key, .see = see, .data = fetch,
-	};
-	struct beest_wait wait = { .gets = &get, .count = 1, .limit = fetch->limit };
-	int ret;
-
-	fetch->get = &get;
-	ret = beest_context_need_registry(fetch->hb, kind, fetch->key);
-	if (ret == 0)
-		ret = beest_registry_key(fetch->hb->registry, kind, fetch->key, key);
-
-	return ret < 0 ? ret : beest_wait_run(fetch->hb->registry, &wait);
-}
-
 /* ----------------------------------------------------------------- publishing --- */
 
 /*
@@ -100,13 +64,17 @@ int beest_handshake_mr_publish(struct hartebeest_context *hb, struct beest_mr *m
 	return beest_store_publish(hb->registry, &record, limit);
 }
 
+/*
+ * A fetch whose result may never be confirmed.  A process puts its presence before any other
+ * record.  So if another process has the rank of a record's author, that author is gone, and the
+ * record it left must not be used.
+ */
 static int see_region(void *data, const struct beest_record *record)
 {
-	struct fetch *fetch = data;
-	int ret;
+	struct beest_handshake *one = data;
+	int ret = beest_record_mr_decode(record, one->pair->regions);
 
-	ret = beest_record_mr_decode(record, fetch->region);
-	fetch->get->authors = BEEST_AUTHORS_PRESENT;
+	one->get->authors = BEEST_AUTHORS_PRESENT;
 
 	return ret < 0 ? ret : 1;
 }
@@ -115,11 +83,11 @@ int beest_handshake_mr_fetch(struct hartebeest_context *hb, const char *key,
 			     struct hartebeest_remote_mr *region,
 			     const struct beest_limit *limit)
 {
-	struct fetch fetch = {
-		.hb = hb, .key = key, .limit = limit, .region = region,
-	};
+	struct hartebeest_pair pair = { .peer_key = key, .regions = region, .region_room = 1 };
+	struct beest_handshake one = { .hb = hb, .pair = &pair };
+	struct beest_wait wait = { .limit = limit };
 
-	return fetch_run(&fetch, BEEST_KIND_MR, see_region);
+	return beest_handshake_run(&one, BEEST_KIND_MR, see_region, &wait);
 }
 
 /* --------------------------------------------------------- this end's record --- */
@@ -248,9 +216,7 @@ int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, 
 {
 	char key[BEEST_KEY_MAX + 1];
 	const char *keys[] = { key };
-	struct beest_wait wait = {
-		.own_keys = keys, .own_count = 1, .limit = limit,
-	};
+	struct beest_wait wait = { .own_keys = keys, .own_count = 1, .limit = limit };
 	int ret;
 
 	ret = beest_context_need_registry(hb, BEEST_KIND_QP, name);
@@ -279,26 +245,25 @@ void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp 
 
 /* ----------------------------------------------------------------- a refusal --- */
 
-bool beest_handshake_names(const struct beest_echo *echo,
-			   const struct beest_incarnation *incarnation,
-			   const struct beest_endpoint *own)
+static bool echo_names(const struct beest_handshake *one, const struct beest_qp *own)
 {
-	return beest_process_is_context(&echo->incarnation, incarnation) &&
-	       echo->qp_num == own->qp_num && echo->psn == own->psn &&
-	       echo->generation == own->generation;
+	const struct beest_echo *echo = &one->peer.echo;
+	const struct beest_endpoint *endpoint = &own->local.endpoint;
+
+	return beest_process_is_context(&echo->incarnation, &one->hb->incarnation) &&
+	       echo->qp_num == endpoint->qp_num && echo->psn == endpoint->psn &&
+	       echo->generation == endpoint->generation;
 }
 
-bool beest_handshake_same(const struct beest_endpoint *a, const struct beest_endpoint *b)
+bool beest_handshake_is_refused(const struct beest_handshake *one)
 {
-	return beest_process_is_context(&a->incarnation, &b->incarnation) &&
-	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
+	return one->peer.reason[0] && echo_names(one, one->qp);
 }
 
-static bool is_refusal_of(struct hartebeest_context *hb, const struct beest_qp *qp,
-			  const struct beest_qp_body *peer)
+bool beest_handshake_is_confirmed(const struct beest_handshake *one)
 {
-	return peer->reason[0] && beest_handshake_names(&peer->echo, &hb->incarnation,
-						       &qp->local.endpoint);
+	return one->qp->local.transport == BEEST_UD ||
+	       (!one->peer.reason[0] && echo_names(one, one->qp));
 }
 
 /* Puts the name of the peer before the sentence. */
@@ -313,17 +278,16 @@ static int peer_fail(struct hartebeest_context *hb, const struct beest_endpoint 
 }
 
 /* The peer refused @qp and has closed.  If both ends disagree, this end knows how by itself. */
-static int refused_fail(struct hartebeest_context *hb, struct beest_qp *qp,
-			const struct beest_qp_body *peer)
+static int refused_fail(const struct beest_handshake *one, const struct beest_qp *qp)
 {
 	struct beest_connection path;
-	int ret = beest_qp_agree(qp, &peer->endpoint, &path);
+	int ret = beest_qp_agree(qp, &one->peer.endpoint, &path);
 
 	if (ret == 0)
 		ret = beest_fail(ECONNABORTED, "it could not connect to this queue pair, and gave "
-				 "up: %s", peer->reason);
+				 "up: %s", one->peer.reason);
 
-	return peer_fail(hb, &peer->endpoint, ret);
+	return peer_fail(one->hb, &one->peer.endpoint, ret);
 }
 
 /* Notifies the peer, which may wait for this end. */
@@ -340,73 +304,65 @@ static int refuse(struct hartebeest_context *hb, struct beest_qp *qp,
 	return peer_fail(hb, remote, ret);
 }
 
-/* Returns why the record of a peer is not accepted. */
-static const char *unmet_text(const struct beest_qp_body *peer, bool closed, bool ours,
-			      char text[BEEST_HANDSHAKE_UNMET])
+/* Notes why the record of the peer is not accepted. */
+static void unmet_note(struct beest_handshake *one, bool closed, bool ours)
 {
 	const char *what = ours ? "its process could not connect to this queue pair" :
 			   closed ? "its queue pair was destroyed, or its process has left" :
 			   "its process has not connected to this queue pair";
 
-	if (!peer->reason[0])
-		return what;
-	snprintf(text, BEEST_HANDSHAKE_UNMET, "%s%s%s", what,
-		 ours ? ": " : "; it had refused another queue pair: ", peer->reason);
-
-	return text;
+	snprintf(one->unmet, sizeof(one->unmet), "%s%s%s", what, !one->peer.reason[0] ? "" :
+		 ours ? ": " : "; it had refused another queue pair: ", one->peer.reason);
+	one->get->unmet = one->unmet;
 }
 
 /* -------------------------------------------------------------- the other end --- */
 
 /* 0, or the error if the closed record of a peer shows that it refused a queue pair of ours. */
-static int fetch_judge_closed(struct fetch *fetch, const struct beest_qp_body *peer)
+static int closed_judge(struct beest_handshake *one)
 {
-	struct hartebeest_context *hb = fetch->hb;
+	struct hartebeest_context *hb = one->hb;
 	const struct beest_qp *found;
 	struct beest_qp own;
 	bool refused;
 
 	pthread_mutex_lock(&hb->objects.lock);
-	found = beest_context_qp_by_number(hb, peer->echo.qp_num);
-	refused = found && is_refusal_of(hb, found, peer);
+	found = beest_context_qp_by_number(hb, one->peer.echo.qp_num);
+	refused = one->peer.reason[0] && found && echo_names(one, found);
 	if (refused)
 		own = *found;
 	pthread_mutex_unlock(&hb->objects.lock);
-	fetch->get->unmet = unmet_text(peer, true, refused, fetch->unmet);
+	unmet_note(one, true, refused);
 
-	return refused ? refused_fail(hb, &own, peer) : 0;
+	return refused ? refused_fail(one, &own) : 0;
+}
+
+void beest_handshake_take_regions(struct beest_handshake *one,
+				  const struct beest_record *record)
+{
+	struct hartebeest_pair *pair = one->pair;
+	uint32_t i;
+
+	pair->region_count = one->peer.regions;
+	for (i = 0; i < pair->region_count && i < pair->region_room; i++)
+		beest_record_qp_region(record, i, &pair->regions[i]);
 }
 
 /* RC and UC find a leftover when they confirm.  UD and the original's interface never do. */
-static int see_endpoint(void *data, const struct beest_record *record)
+int beest_handshake_see_open(void *data, const struct beest_record *record)
 {
-	struct fetch *fetch = data;
-	struct beest_qp_body body;
-	size_t i;
-	int ret;
+	struct beest_handshake *one = data;
+	int ret = beest_record_qp_decode(record, &one->peer);
 
-	ret = beest_record_qp_decode(record, &body);
 	if (ret == 0 && record->flags & BEEST_RECORD_CLOSED)
-		return fetch_judge_closed(fetch, &body);
+		return closed_judge(one);
 	if (ret < 0)
 		return ret;
-
-	fetch->peer->remote = body.endpoint;
-	fetch->peer->region_count = body.regions;
-	for (i = 0; i < body.regions; i++)
-		beest_record_qp_region(record, i, &fetch->peer->regions[i]);
-	if (fetch->hb->unconfirmed || body.endpoint.qp_type == IBV_QPT_UD)
-		fetch->get->authors = BEEST_AUTHORS_PRESENT;
+	beest_handshake_take_regions(one, record);
+	if (one->hb->unconfirmed || one->peer.endpoint.qp_type == IBV_QPT_UD)
+		one->get->authors = BEEST_AUTHORS_PRESENT;
 
 	return 1;
-}
-
-int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
-			  struct beest_found *found, const struct beest_limit *limit)
-{
-	struct fetch fetch = { .hb = hb, .key = key, .limit = limit, .peer = found };
-
-	return fetch_run(&fetch, BEEST_KIND_QP, see_endpoint);
 }
 
 /* The sentence of the transition has names and numbers; this adds who the peer is. */
@@ -433,9 +389,18 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 }
 
 /* The peer that the queue pair is connected to under this key; NULL: none yet. */
-static const struct beest_endpoint *connected_peer(const struct beest_handshake *handshake)
+static const struct beest_endpoint *connected_peer(const struct beest_handshake *one)
 {
-	return beest_qp_remote(handshake->qp, handshake->peer_key);
+	return beest_qp_remote(one->qp, one->pair->peer_key);
+}
+
+/* Is the peer, as it was seen, the same life of the queue pair that this end is connected to? */
+bool beest_handshake_is_connected(const struct beest_handshake *one)
+{
+	const struct beest_endpoint *a = connected_peer(one), *b = &one->peer.endpoint;
+
+	return a && beest_process_is_context(&a->incarnation, &b->incarnation) &&
+	       a->qp_num == b->qp_num && a->psn == b->psn && a->generation == b->generation;
 }
 
 /*
@@ -443,205 +408,151 @@ static const struct beest_endpoint *connected_peer(const struct beest_handshake 
  * under way to the earlier peer is lost anyway.  A UD queue pair has other peers, too, whose
  * addresses stay.
  */
-static int connect_replacement(struct beest_handshake *handshake)
+int beest_handshake_begin_again(struct beest_handshake *one)
 {
-	const struct beest_endpoint *remote = &handshake->peer.endpoint;
-	const struct beest_incarnation earlier = connected_peer(handshake)->incarnation;
-	struct beest_qp *qp = handshake->qp;
-	int ret = 0;
-
-	beest_log(&handshake->hb->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
-		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
-		  BEEST_PEER_TEXT(remote), handshake->peer_key, remote->qp_num);
-	if (!beest_process_is_context(&earlier, &remote->incarnation))
-		beest_presence_forget(handshake->hb->registry, &earlier);
-	if (qp->local.transport != BEEST_UD) {
-		ret = beest_qp_reset(qp);
-		if (ret == 0)
-			ret = beest_qp_init_again(qp);
-	}
-
-	return ret < 0 ? ret : beest_handshake_connect(handshake->hb, qp, handshake->peer_key,
-						       remote, handshake->wait->limit);
-}
-
-/* ------------------------------------------------------------------ confirming --- */
-
-/* Connects to the peer as it was seen.  1: done; 0: that has to be tried again a moment later. */
-static int see_connect(struct beest_handshake *handshake)
-{
+	const struct beest_endpoint *remote = &one->peer.endpoint;
+	struct beest_qp *qp = one->qp;
 	int ret;
 
-	handshake->get->unmet = handshake->unmet;
-	if (beest_clock_now() < handshake->again_at)
+	beest_log(&one->hb->log, BEEST_LOG_INFO, "queue pair '%s': %s under '%s' was "
+		  "replaced, and is QP %" PRIu32 " now: connecting again", qp->node.name,
+		  BEEST_PEER_TEXT(remote), one->pair->peer_key, remote->qp_num);
+	if (qp->local.transport == BEEST_UD)
 		return 0;
-	ret = connected_peer(handshake) ? connect_replacement(handshake) :
-	      beest_handshake_connect(handshake->hb, handshake->qp, handshake->peer_key,
-				      &handshake->peer.endpoint, handshake->wait->limit);
+	ret = beest_qp_reset(qp);
+
+	return ret < 0 ? ret : beest_qp_init_again(qp);
+}
+
+/*
+ * Connects to the peer as it was seen, for the first time or in the place of an earlier one.
+ * 1: done; 0: that has to be tried again a moment later.
+ */
+static int see_connect(struct beest_handshake *one)
+{
+	const struct beest_endpoint *earlier = connected_peer(one), *remote = &one->peer.endpoint;
+	int ret = 0;
+
+	one->get->unmet = one->unmet;
+	if (beest_clock_now() < one->again_at)
+		return 0;
+	if (earlier && !beest_process_is_context(&earlier->incarnation, &remote->incarnation))
+		beest_presence_forget(one->hb->registry, &earlier->incarnation);
+	if (earlier)
+		ret = beest_handshake_begin_again(one);
+	if (ret == 0)
+		ret = beest_handshake_connect(one->hb, one->qp, one->pair->peer_key, remote,
+					      one->wait->limit);
 	if (ret != -EAGAIN)
 		return ret < 0 ? ret : 1;
-	handshake->again_at = beest_clock_deadline(BEEST_RETRY_PAUSE);
-	snprintf(handshake->unmet, sizeof(handshake->unmet), "this end cannot connect to it yet: "
-		 "%s", beest_error_text());
+	one->again_at = beest_clock_deadline(BEEST_RETRY_PAUSE);
+	snprintf(one->unmet, sizeof(one->unmet), "this end cannot connect to it yet: %s",
+		 beest_error_text());
 
 	return 0;
 }
 
-/* 1: it is connected to the peer as it was seen. */
-static int see_peer(struct beest_handshake *handshake, bool closed)
+/* A closed record still confirms a connection, but none is made to it any more. */
+int beest_handshake_see_confirmed(void *data, const struct beest_record *record)
 {
-	const struct beest_endpoint *connected = connected_peer(handshake);
-	const char *unmet = handshake->get->unmet;
-	int ret;
-
-	/* A closed record still confirms a connection, but none is made to it any more. */
-	if (closed || (connected && beest_handshake_same(&handshake->peer.endpoint, connected)))
-		return connected && beest_handshake_same(&handshake->peer.endpoint, connected);
-	ret = see_connect(handshake);
-	if (ret > 0) {
-		handshake->get->unmet = unmet;
-		/* The peer waits for the record that shows it. */
-		handshake->wait->hurry |= handshake->qp->local.transport != BEEST_UD;
-	}
-
-	return ret;
-}
-
-int beest_handshake_see(void *data, const struct beest_record *record)
-{
-	struct beest_handshake *handshake = data;
-	struct beest_wait_get *get = handshake->get;
+	struct beest_handshake *one = data;
+	struct beest_wait_get *get = one->get;
 	bool closed = record->flags & BEEST_RECORD_CLOSED, refused;
 	int ret;
 
-	ret = beest_record_qp_decode(record, &handshake->peer);
+	ret = beest_record_qp_decode(record, &one->peer);
 	if (ret < 0)
 		return ret;
-	refused = is_refusal_of(handshake->hb, handshake->qp, &handshake->peer);
+	refused = beest_handshake_is_refused(one);
 	if (closed && refused)
-		return refused_fail(handshake->hb, handshake->qp, &handshake->peer);
+		return refused_fail(one, one->qp);
 
 	/* A closed record that was never seen open may be a leftover. */
 	get->has_author = !closed || (get->has_author && beest_process_is_context(
 				      &get->author, &record->incarnation));
-	get->unmet = unmet_text(&handshake->peer, closed, refused, handshake->unmet);
 	get->author = record->incarnation;
 	get->rank = record->rank;
-
-	ret = see_peer(handshake, closed);
-	if (ret <= 0)
-		return ret;
-	if (handshake->qp->local.transport == BEEST_UD)
-		return 1;
-
-	if (handshake->peer.reason[0] ||
-	    !beest_handshake_names(&handshake->peer.echo, &handshake->hb->incarnation,
-				   &handshake->qp->local.endpoint))
+	if (!closed && !beest_handshake_is_connected(one)) {
+		ret = see_connect(one);
+		if (ret <= 0)
+			return ret;
+		/* The peer waits for the record that shows it. */
+		one->wait->hurry |= one->qp->local.transport != BEEST_UD;
+	}
+	unmet_note(one, closed, refused);
+	if (!beest_handshake_is_connected(one) || !beest_handshake_is_confirmed(one))
 		return 0;
-	beest_presence_note(handshake->hb->registry, &record->incarnation);
+	if (one->qp->local.transport != BEEST_UD)
+		beest_presence_note(one->hb->registry, &record->incarnation);
+	beest_handshake_take_regions(one, record);
 
 	return 1;
 }
 
-int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_context *hb,
-			  struct beest_qp *qp, const char *peer_key,
-			  struct beest_wait_get *get, struct beest_wait *wait)
+int beest_handshake_see_successor(void *data, const struct beest_record *record)
 {
+	struct beest_handshake *one = data;
+	const char *name = one->qp->node.name, *peer_key = one->pair->peer_key;
+	int ret = beest_record_qp_decode(record, &one->peer);
+
+	if (ret == 0 && record->flags & BEEST_RECORD_CLOSED)
+		return beest_fail(ESHUTDOWN, "queue pair '%s': its peer '%s' has left", name,
+				  peer_key);
+	if (ret == 0 && beest_handshake_is_connected(one))
+		return 0;
+	if (ret == 0)
+		ret = see_connect(one);
+	if (ret < 0)
+		return beest_fail_prefix(ret, "queue pair '%s' and '%s'", name, peer_key);
+	if (ret > 0)
+		beest_handshake_offer(one->hb, one->qp);
+
+	return ret;
+}
+
+/* --------------------------------------------------------------------- to wait --- */
+
+int beest_handshake_start(struct beest_handshake *one, struct beest_wait_get *get,
+			  struct beest_wait *wait)
+{
+	struct beest_qp *qp = one->qp;
 	int ret = 0;
 
-	handshake->hb = hb;
-	handshake->qp = qp;
-	handshake->peer_key = peer_key;
-	handshake->wait = wait;
-	handshake->get = get;
-	handshake->again_at = 0;
-	*get = (struct beest_wait_get){
-		.kind = BEEST_KIND_QP, .key = handshake->key, .name = peer_key,
-		.see = beest_handshake_see, .data = handshake,
-	};
-
-	if (qp->untold)			/* there was no memory for the record */
-		ret = beest_handshake_put(hb, qp, qp->key);
+	one->wait = wait;
+	one->get = get;
+	get->key = one->key;
+	get->name = one->pair->peer_key;
+	get->data = one;
+	if (qp && qp->untold)		/* there was no memory for the record */
+		ret = beest_handshake_put(one->hb, qp, qp->key);
 	if (ret < 0)
 		return ret;
-	qp->untold = false;
+	if (qp)
+		qp->untold = false;
+	if (qp && qp->key[0])
+		ret = beest_registry_key(one->hb->registry, BEEST_KIND_QP, qp->key, one->own_key);
+	if (ret == 0)
+		ret = beest_registry_key(one->hb->registry, get->kind, get->name, one->key);
 
-	return beest_registry_key(hb->registry, BEEST_KIND_QP, peer_key, handshake->key);
+	return ret;
 }
 
-int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
-			    const char *peer_key, const struct beest_limit *limit)
+int beest_handshake_run(struct beest_handshake *one, enum beest_record_kind kind,
+			int (*see)(void *one, const struct beest_record *record),
+			struct beest_wait *wait)
 {
-	char key[BEEST_KEY_MAX + 1];
-	const char *keys[] = { key };
-	struct beest_handshake handshake;
-	struct beest_wait_get get;
-	struct beest_wait wait = {
-		.gets = &get, .count = 1, .own_keys = keys, .own_count = 1, .limit = limit,
-	};
+	const char *own[] = { one->own_key };
+	struct beest_wait_get get = { .kind = kind, .see = see };
 	int ret;
 
-	ret = beest_context_need_registry(hb, BEEST_KIND_QP, peer_key);
+	ret = beest_context_need_registry(one->hb, kind, one->pair->peer_key);
+	if (ret == 0)
+		ret = beest_handshake_start(one, &get, wait);
 	if (ret < 0)
 		return ret;
-	ret = beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key);
-	if (ret == 0)
-		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, &wait);
-	if (ret == 0)
-		ret = beest_wait_run(hb->registry, &wait);
-	if (ret < 0)
-		return beest_fail_prefix(ret, qp->peer_key[0] ?
-					 "queue pair '%s' is connected, but '%s' did not confirm "
-					 "it (it stays connected: confirm again, or reconnect)" :
-					 "queue pair '%s' is not connected to '%s'",
-					 qp->node.name, peer_key);
+	wait->gets = &get;
+	wait->count = 1;
+	wait->own_keys = own;
 
-	return 0;
-}
-
-/* ------------------------------------------------------------------- following --- */
-
-/* 1: another queue pair is there, and ours is connected to it now. */
-static int see_successor(void *data, const struct beest_record *record)
-{
-	struct beest_handshake *handshake = data;
-	int ret;
-
-	ret = beest_record_qp_decode(record, &handshake->peer);
-	if (ret == 0 && record->flags & BEEST_RECORD_CLOSED)
-		return beest_fail(ESHUTDOWN, "queue pair '%s': its peer '%s' has left",
-				  handshake->qp->node.name, handshake->peer_key);
-	if (ret == 0 && connected_peer(handshake) &&
-	    beest_handshake_same(&handshake->peer.endpoint, connected_peer(handshake)))
-		return 0;
-	if (ret == 0)
-		ret = see_connect(handshake);
-	if (ret == 0)
-		return 0;
-	if (ret < 0)
-		return beest_fail_prefix(ret, "queue pair '%s' and '%s'", handshake->qp->node.name,
-					 handshake->peer_key);
-	beest_handshake_offer(handshake->hb, handshake->qp);
-
-	return 1;
-}
-
-int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			   const char *peer_key, const struct beest_limit *limit)
-{
-	struct beest_handshake handshake;
-	struct beest_wait_get get;
-	struct beest_wait wait = { .gets = &get, .count = 1, .limit = limit };
-	int ret;
-
-	ret = beest_context_need_registry(hb, BEEST_KIND_QP, peer_key);
-	if (ret == 0)
-		ret = beest_handshake_start(&handshake, hb, qp, peer_key, &get, &wait);
-	if (ret == 0) {
-		get.see = see_successor;
-		ret = beest_wait_run(hb->registry, &wait);
-	}
-
-	/* It is not connected if a replacement was seen, but could not be connected to. */
-	return ret == 0 ? 1 : wait.expired && connected_peer(&handshake) ? 0 : ret;
+	return beest_wait_run(one->hb->registry, wait);
 }

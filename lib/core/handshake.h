@@ -34,14 +34,6 @@ struct beest_qp_body beest_handshake_body(const struct beest_qp *qp,
 					  const struct beest_endpoint *refused,
 					  const char *reason);
 
-/* Does @echo name the queue pair @own of the context @incarnation? */
-bool beest_handshake_names(const struct beest_echo *echo,
-			   const struct beest_incarnation *incarnation,
-			   const struct beest_endpoint *own);
-
-/* Are both the same life of the same queue pair? */
-bool beest_handshake_same(const struct beest_endpoint *a, const struct beest_endpoint *b);
-
 /*
  * Puts the record of @qp, which is in INIT or later: its endpoint and to whom it is
  * connected.  The next look sends it.  Remembers the key in @qp.  @key: qp->key itself puts the
@@ -63,20 +55,6 @@ void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp 
  */
 int beest_handshake_withdraw(struct hartebeest_context *hb, const char *key);
 
-/* What the record of a queue pair shows of its peer. */
-struct beest_found {
-	struct beest_endpoint remote;
-	uint8_t region_count;
-	struct hartebeest_remote_mr regions[UINT8_MAX];	/* that it offers */
-};
-
-/*
- * Waits for the record under @key.  -EBADMSG: it has values that no queue pair can have; as
- * beest_handshake_see(): the peer has refused a queue pair of this context.
- */
-int beest_handshake_fetch(struct hartebeest_context *hb, const char *key,
-			  struct beest_found *found, const struct beest_limit *limit);
-
 /*
  * -> RTS, and puts the record that shows it.  If that fails, the sentence names the peer, and the
  * record gives the peer the reason.  -EAGAIN: that may pass, see beest_retry_judge().
@@ -88,44 +66,67 @@ int beest_handshake_connect(struct hartebeest_context *hb, struct beest_qp *qp, 
 #define BEEST_HANDSHAKE_UNMET BEEST_KV_WHY
 
 /*
- * One queue pair on its way to a confirmed peer.  Each sight of the peer's record takes it
- * as far as that record allows.
+ * One pair on its way: alone in a call, or one of several.  Each sight of the peer's record takes
+ * its queue pair as far as that record and the aim of the call allow.
  */
 struct beest_handshake {
 	struct hartebeest_context *hb;
-	struct beest_qp *qp;
-	const char *peer_key;
+	struct hartebeest_pair *pair;	/* has the peer's key, and room for its regions */
+	struct beest_qp *qp;		/* NULL: the call only fetches */
 	struct beest_wait *wait;
-	struct beest_wait_get *get;	/* of it, filled by beest_handshake_start() */
+	struct beest_wait_get *get;	/* of it */
 	struct beest_qp_body peer;	/* as seen last */
 	char unmet[BEEST_HANDSHAKE_UNMET];	/* why that is not accepted */
 	int64_t again_at;		/* not to be connected before; 0: at once */
-	char key[BEEST_KEY_MAX + 1];
+	char own_key[BEEST_KEY_MAX + 1], key[BEEST_KEY_MAX + 1];	/* of the two records */
 };
 
-/* @qp was put, and is connected to @peer_key or, in INIT, to no peer.  Fills @get, for @wait. */
-int beest_handshake_start(struct beest_handshake *handshake, struct hartebeest_context *hb,
-			  struct beest_qp *qp, const char *peer_key,
-			  struct beest_wait_get *get, struct beest_wait *wait);
+/*
+ * The aims of a call: each is the see() of its get.  All fail with -EBADMSG if the record has
+ * values that no queue pair can have.
+ *
+ * Open: the peer has a record.  -ECONNABORTED: it has refused a queue pair of this context, and has
+ * closed.
+ */
+int beest_handshake_see_open(void *one, const struct beest_record *record);
 
 /*
- * Takes one sight.  1: confirmed; 0: not yet; negative: cannot be connected.  -ECONNABORTED: the
- * peer could not connect to @qp, and has closed.
+ * Confirmed: the peer shows that it is connected to this very queue pair.  Connects to it first if
+ * the queue pair is in INIT, and to its successor if it is replaced.  -ECONNABORTED: as above.
  */
-int beest_handshake_see(void *handshake, const struct beest_record *record);
+int beest_handshake_see_confirmed(void *one, const struct beest_record *record);
+
+/* Successor: the queue pair is connected to another one than before.  -ESHUTDOWN: the peer left. */
+int beest_handshake_see_successor(void *one, const struct beest_record *record);
+
+/* Completes @get, which has its kind and see(), for @wait.  The queue pair was put, if any. */
+int beest_handshake_start(struct beest_handshake *one, struct beest_wait_get *get,
+			  struct beest_wait *wait);
 
 /*
- * Waits until the peer under @peer_key publishes that it is connected to this very queue pair.
- * Connects to that peer first if @qp is in INIT, and to its successor if it is replaced.
+ * Waits for this pair alone.  @wait has the limit; own_count 1: this end's record must be stored,
+ * too.
  */
-int beest_handshake_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
-			    const char *peer_key, const struct beest_limit *limit);
+int beest_handshake_run(struct beest_handshake *one, enum beest_record_kind kind,
+			int (*see)(void *one, const struct beest_record *record),
+			struct beest_wait *wait);
 
-/*
- * Takes one look at @peer_key, which @qp is connected to.  1: another queue pair is there, and
- * @qp is connected to it now; 0: the same one, none, or the server does not answer.
- */
-int beest_handshake_follow(struct hartebeest_context *hb, struct beest_qp *qp,
-			   const char *peer_key, const struct beest_limit *limit);
+/* What the record that was seen last shows: */
+
+/* The peer could not connect to this very queue pair. */
+bool beest_handshake_is_refused(const struct beest_handshake *one);
+
+/* The peer is connected to this very queue pair.  UD: true, since no peer shows that. */
+bool beest_handshake_is_confirmed(const struct beest_handshake *one);
+
+/* This end is connected to that very queue pair of the peer. */
+bool beest_handshake_is_connected(const struct beest_handshake *one);
+
+/* The peer was replaced: logs that, and takes the queue pair, unless it is UD, back to INIT. */
+int beest_handshake_begin_again(struct beest_handshake *one);
+
+/* Takes as many regions of the peer as there is room for. */
+void beest_handshake_take_regions(struct beest_handshake *one,
+				  const struct beest_record *record);
 
 #endif

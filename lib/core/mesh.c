@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
+#include "lib/core/bringup.h"
 #include "lib/core/context.h"
 #include "lib/core/contribution.h"
 #include "lib/core/handshake.h"
@@ -16,7 +17,6 @@
 #include "lib/core/meshfence.h"
 #include "lib/core/meshown.h"
 #include "lib/core/meshphase.h"
-#include "lib/core/pairset.h"
 #include "lib/verbs/retry.h"
 
 /* ---------------------------------------------------------------------- beginning --- */
@@ -365,18 +365,13 @@ int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 		       struct hartebeest_ud_address *address)
 {
-	const struct beest_ud_peer *found;
 	char key[24];
-	int ret;
 
 	if (mesh->qps.model->local.transport != BEEST_UD)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' is not UD: it has a queue pair for each "
 				  "rank, which hartebeest_mesh_qp() returns", mesh->node.name);
 	snprintf(key, sizeof(key), "rank %d", rank);
-	ret = beest_qp_address(mesh->qps.model, key, &found);
-	if (ret < 0)
-		return beest_fail(ENOENT, "mesh '%s' has no rank %d", mesh->node.name, rank);
-	beest_pairs_show_address(found, address);
 
-	return 0;
+	return beest_bringup_address(mesh->qps.model, key, address) == 0 ? 0 :
+	       beest_fail(ENOENT, "mesh '%s' has no rank %d", mesh->node.name, rank);
 }

@@ -2,27 +2,15 @@
 /* pairs.c - see pairs.h */
 #include "config.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/core/handshake.h"
 #include "lib/core/pairs.h"
 #include "lib/core/pairset.h"
 
-/* One pair on its way. */
-struct pairing {
-	struct beest_pairing *of;
-	struct beest_handshake handshake;
-	char own_key[BEEST_KEY_MAX + 1];
-};
-
 struct pairs {
 	struct beest_pairset set;
-	struct pairing *list;		/* one for each of the set */
 	struct beest_wait wait;		/* for the pairs that could be started */
 	const char **own_keys;		/* of that wait */
 };
@@ -32,23 +20,21 @@ struct pairs {
 /* A pair that cannot be connected gets its result and counts as seen: the others go on. */
 static int pair_see(void *data, const struct beest_record *record)
 {
-	struct pairing *pairing = data;
-	int ret = beest_handshake_see(&pairing->handshake, record);
+	struct beest_handshake *pairing = data;
+	int ret = beest_handshake_see_confirmed(pairing, record);
 
-	if (ret > 0)
-		beest_pairing_take_regions(pairing->of->pair, &pairing->handshake.peer, record);
 	if (ret >= 0)
 		return ret;
-	beest_pairing_fail(pairing->of->pair, ret);
+	beest_pairing_fail(pairing->pair, ret);
 
 	return 1;
 }
 
 static void pair_left(void *data, int ret)
 {
-	struct pairing *pairing = data;
+	struct beest_handshake *pairing = data;
 
-	beest_pairing_fail(pairing->of->pair, ret);
+	beest_pairing_fail(pairing->pair, ret);
 }
 
 /*
@@ -68,7 +54,7 @@ static void pairs_blame(const struct pairs *pairs, int ret)
 	for (i = 0; i < wait->count; i++)
 		missing |= !wait->gets[i].got;
 	for (i = 0; i < wait->count; i++) {
-		pair = ((struct pairing *)wait->gets[i].data)->of->pair;
+		pair = ((struct beest_handshake *)wait->gets[i].data)->pair;
 		if (wait->gets[i].got == missing || pair->result < 0)
 			continue;
 		pair->result = ret;
@@ -82,70 +68,41 @@ static void pairs_blame(const struct pairs *pairs, int ret)
 
 /* --------------------------------------------------------------------- all of them --- */
 
-static int pair_start(struct pairs *pairs, struct pairing *pairing)
+static int pair_start(struct pairs *pairs, struct beest_handshake *pairing)
 {
-	struct hartebeest_context *hb = pairs->set.hb;
-	struct beest_pairing *of = pairing->of;
 	struct beest_wait_get *get = &pairs->wait.gets[pairs->wait.count];
 	int ret;
 
-	ret = beest_pairing_start(hb, of, pairs->wait.limit);
+	ret = beest_pairing_start(pairing, pairs->wait.limit);
 	if (ret == 0)
-		ret = beest_handshake_put(hb, of->qp, of->pair->key);
-	if (ret == 0)
-		ret = beest_registry_key(hb->registry, BEEST_KIND_QP, of->pair->key,
-					 pairing->own_key);
-	if (ret == 0)
-		ret = beest_handshake_start(&pairing->handshake, hb, of->qp, of->pair->peer_key,
-					    get, &pairs->wait);
+		ret = beest_handshake_put(pairing->hb, pairing->qp, pairing->pair->key);
 	if (ret < 0)
 		return ret;
+	get->kind = BEEST_KIND_QP;
 	get->see = pair_see;
 	get->left = pair_left;
-	get->data = pairing;
 	/* UD does not confirm, so that only its author's presence shows a leftover. */
-	get->recheck = !beest_pairing_is_datagram(of);
+	get->recheck = !beest_pairing_is_datagram(pairing);
 	get->authors = get->recheck ? BEEST_AUTHORS_ALL : BEEST_AUTHORS_PRESENT;
-	pairs->own_keys[pairs->wait.count++] = pairing->own_key;
+	ret = beest_handshake_start(pairing, get, &pairs->wait);
+	if (ret == 0)
+		pairs->own_keys[pairs->wait.count++] = pairing->own_key;
 
-	return 0;
+	return ret;
 }
 
 static void pairs_start(struct pairs *pairs)
 {
-	struct pairing *pairing;
+	struct beest_handshake *pairing;
 	size_t i;
 	int ret;
 
 	for (i = 0; i < pairs->set.count; i++) {
-		pairing = &pairs->list[i];
-		if (pairing->of->pair->result < 0)
-			continue;
-		ret = pair_start(pairs, pairing);
+		pairing = &pairs->set.list[i];
+		ret = pairing->pair->result < 0 ? 0 : pair_start(pairs, pairing);
 		if (ret < 0)
-			beest_pairing_fail(pairing->of->pair, ret);
+			beest_pairing_fail(pairing->pair, ret);
 	}
-}
-
-/* The result of the call: that of one pair, with how long the call waited. */
-static int pairs_result(const struct pairs *pairs)
-{
-	const struct beest_limit *limit = pairs->wait.limit;
-	const struct beest_text *hints = pairs->wait.hints;
-	const struct hartebeest_pair *pair = beest_pairset_failed(&pairs->set);
-	const char *after;
-	bool in_vain;
-
-	if (!pair)
-		return 0;
-	after = !pairs->wait.expired ? "" :
-		BEEST_LIMIT_TEXT(limit, beest_kv_transient(pair->result) ? "tried for" : "after");
-
-	in_vain = hints->used && pair->result == -beest_limit_errno(limit);
-
-	return beest_fail(-pair->result, "queue pair '%s' and '%s': %s%s%s%s", pair->qp,
-			  pair->peer_key, after, pair->reason, in_vain ? "; " : "",
-			  in_vain ? hints->buffer : "");
 }
 
 static int pairs_run(struct pairs *pairs)
@@ -164,26 +121,20 @@ static int pairs_run(struct pairs *pairs)
 		return beest_pairset_refuse(&pairs->set, ret);
 	for (i = 0; i < pairs->set.count; i++)
 		if (pairs->set.list[i].pair->result == 0)
-			beest_pairing_end(pairs->set.hb, pairs->set.list[i].pair,
-					  &pairs->list[i].handshake.peer.endpoint);
+			beest_pairing_end(&pairs->set.list[i]);
 
-	return pairs_result(pairs);
+	return beest_pairset_result(&pairs->set, &pairs->wait);
 }
 
 static int pairs_open(struct pairs *pairs)
 {
 	const size_t count = pairs->set.count;
-	size_t i;
 
-	pairs->list = calloc(count, sizeof(*pairs->list));
 	pairs->wait.gets = calloc(count, sizeof(*pairs->wait.gets));
 	pairs->own_keys = calloc(count, sizeof(*pairs->own_keys));
-	if (!pairs->list || !pairs->wait.gets || !pairs->own_keys)
-		return beest_fail(ENOMEM, "no memory for %zu pairs", count);
-	for (i = 0; i < count; i++)
-		pairs->list[i].of = &pairs->set.list[i];
 
-	return 0;
+	return pairs->wait.gets && pairs->own_keys ? 0 :
+	       beest_fail(ENOMEM, "no memory for %zu pairs", count);
 }
 
 int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *first,
@@ -203,7 +154,6 @@ int beest_pairs_connect(struct hartebeest_context *hb, struct hartebeest_pair *f
 		ret = beest_context_need_registry(hb, BEEST_KIND_QP, first->peer_key);
 	ret = ret < 0 ? beest_pairset_refuse(&pairs.set, ret) : pairs_run(&pairs);
 	beest_pairset_close(&pairs.set);
-	free(pairs.list);
 	free(pairs.wait.gets);
 	free(pairs.own_keys);
 

@@ -13,30 +13,6 @@
 #include "lib/core/bringup.h"
 #include "lib/core/pairset.h"
 
-void beest_pairs_show_peer(const struct beest_endpoint *remote, struct hartebeest_remote_qp *out)
-{
-	memset(out, 0, sizeof(*out));
-	memcpy(out->gid.raw, remote->gid.raw, sizeof(out->gid.raw));
-	memcpy(out->ip.raw, remote->ip.raw, sizeof(out->ip.raw));
-	out->qp_type = remote->qp_type;
-	out->qp_num = remote->qp_num;
-	out->psn = remote->psn;
-	out->qkey = remote->qkey;
-	out->lid = remote->lid;
-	out->pkey = remote->pkey;
-	out->rank = remote->rank;
-	out->ece_vendor = remote->ece.vendor;
-	out->ece_options = remote->ece.options;
-}
-
-void beest_pairs_show_address(const struct beest_ud_peer *peer, struct hartebeest_ud_address *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->ah = peer->ah;
-	out->qp_num = peer->remote.qp_num;
-	out->qkey = peer->remote.qkey;
-}
-
 /* --------------------------------------------------------------------- the request --- */
 
 static struct hartebeest_pair *pair_at(const struct beest_pairset *set, size_t i)
@@ -60,7 +36,7 @@ static int pair_check(const struct hartebeest_pair *pair, size_t i)
 	return 0;
 }
 
-bool beest_pairing_is_datagram(const struct beest_pairing *pairing)
+bool beest_pairing_is_datagram(const struct beest_handshake *pairing)
 {
 	return pairing->qp && pairing->qp->local.transport == BEEST_UD;
 }
@@ -79,7 +55,7 @@ static bool offers_are_equal(const struct hartebeest_pair *a, const struct harte
 /* One of the two names of a pair, by which pairs are sorted. */
 struct named {
 	const char *name;
-	const struct beest_pairing *pairing;
+	const struct beest_handshake *pairing;
 };
 
 static int named_compare(const void *a, const void *b)
@@ -135,9 +111,9 @@ void beest_pairing_fail(struct hartebeest_pair *pair, int ret)
 }
 
 /* Takes the queue pair to INIT, unless it is connected to this very peer. */
-static int pair_enter(struct hartebeest_context *hb, struct beest_pairing *pairing,
-		      const struct beest_limit *limit)
+static int pair_enter(struct beest_handshake *pairing, const struct beest_limit *limit)
 {
+	struct hartebeest_context *hb = pairing->hb;
 	struct beest_qp *qp = pairing->qp;
 	enum ibv_qp_state state;
 	int ret;
@@ -170,7 +146,7 @@ static int offer_check(const struct beest_qp *qp, const struct beest_mr *mr)
 	return 0;
 }
 
-static int pair_offer(struct hartebeest_context *hb, struct beest_pairing *pairing)
+static int pair_offer(struct beest_handshake *pairing)
 {
 	const struct hartebeest_pair *pair = pairing->pair;
 	struct beest_qp *qp = pairing->qp;
@@ -190,7 +166,7 @@ static int pair_offer(struct hartebeest_context *hb, struct beest_pairing *pairi
 	for (i = 0; i < pair->offer_count && ret == 0; i++) {
 		if (!pair->offer[i])
 			return beest_fail(EINVAL, "the name of region %" PRIu32 " is NULL", i);
-		ret = beest_context_find_mr(hb, pair->offer[i], &mr);
+		ret = beest_context_find_mr(pairing->hb, pair->offer[i], &mr);
 		if (ret == 0)
 			ret = offer_check(qp, mr);
 		if (ret == 0)
@@ -202,35 +178,22 @@ static int pair_offer(struct hartebeest_context *hb, struct beest_pairing *pairi
 	return ret;
 }
 
-int beest_pairing_start(struct hartebeest_context *hb, struct beest_pairing *pairing,
-			const struct beest_limit *limit)
+int beest_pairing_start(struct beest_handshake *pairing, const struct beest_limit *limit)
 {
-	int ret = beest_bringup_check(hb, pairing->qp, pairing->pair->key, pairing->pair->peer_key);
+	const struct hartebeest_pair *pair = pairing->pair;
+	int ret = beest_bringup_check(pairing->hb, pairing->qp, pair->key, pair->peer_key);
 
 	if (ret == 0)
-		ret = pair_enter(hb, pairing, limit);
+		ret = pair_enter(pairing, limit);
 
-	return ret < 0 ? ret : pair_offer(hb, pairing);
+	return ret < 0 ? ret : pair_offer(pairing);
 }
 
-void beest_pairing_take_regions(struct hartebeest_pair *pair, const struct beest_qp_body *peer,
-				const struct beest_record *record)
+void beest_pairing_end(struct beest_handshake *pairing)
 {
-	uint32_t i;
+	struct hartebeest_pair *pair = pairing->pair;
+	int ret = beest_bringup_remember(pairing);
 
-	pair->region_count = peer->regions;
-	for (i = 0; i < pair->region_count && i < pair->region_room; i++)
-		beest_record_qp_region(record, i, &pair->regions[i]);
-}
-
-void beest_pairing_end(struct hartebeest_context *hb, struct hartebeest_pair *pair,
-		       const struct beest_endpoint *peer)
-{
-	int ret;
-
-	beest_pairs_show_peer(peer, &pair->peer);
-	ret = beest_bringup_remember(hb, pair->peer_key, peer, pair->regions,
-				     BEEST_MIN(pair->region_count, pair->region_room));
 	if (ret == 0 && pair->region_room && !pair->region_count)
 		ret = beest_fail(ENOMSG, "'%s' offers no regions, but this end has room for %"
 				 PRIu32 ": the peer names them in the field offer of its pair",
@@ -288,7 +251,9 @@ static int pairs_take(struct beest_pairset *set)
 	for (i = 0; i < count && ret == 0; i++)
 		ret = pair_check(pair_at(set, i), i);
 	for (i = 0; i < count && ret == 0; i++) {
-		pair = set->list[i].pair = pair_at(set, i);
+		pair = pair_at(set, i);
+		set->list[i].hb = set->hb;
+		set->list[i].pair = pair;
 		if (beest_context_find_qp(set->hb, pair->qp, &set->list[i].qp) < 0)
 			beest_pairing_fail(pair, -ENOENT);
 	}
@@ -331,8 +296,7 @@ int beest_pairset_refuse(const struct beest_pairset *set, int ret)
 	return ret;
 }
 
-/* The first pair that failed; -EAGAIN is last, since another call may succeed. */
-const struct hartebeest_pair *beest_pairset_failed(const struct beest_pairset *set)
+static const struct hartebeest_pair *pair_failed(const struct beest_pairset *set)
 {
 	const struct hartebeest_pair *each, *found = NULL;
 	size_t i;
@@ -345,4 +309,22 @@ const struct hartebeest_pair *beest_pairset_failed(const struct beest_pairset *s
 	}
 
 	return found;
+}
+
+int beest_pairset_result(const struct beest_pairset *set, const struct beest_wait *wait)
+{
+	const struct hartebeest_pair *pair = pair_failed(set);
+	const char *after;
+	bool in_vain;
+
+	if (!pair)
+		return 0;
+	after = !wait || !wait->expired ? "" :
+		BEEST_LIMIT_TEXT(wait->limit,
+				 beest_kv_transient(pair->result) ? "tried for" : "after");
+	in_vain = wait && wait->hints->used && pair->result == -beest_limit_errno(wait->limit);
+
+	return beest_fail(-pair->result, "queue pair '%s' and '%s': %s%s%s%s", pair->qp,
+			  pair->peer_key, after, pair->reason, in_vain ? "; " : "",
+			  in_vain ? wait->hints->buffer : "");
 }
