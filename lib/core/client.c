@@ -66,58 +66,40 @@ static int pending_put(struct beest_pending *pending)
 struct appending {
 	struct beest_pending *pending;
 	struct beest_requests requests;
-	struct beest_wait_get get;
-	bool compacts;			/* the list is too long */
-	char full[BEEST_DIRECTORY_FULL];
 };
 
 /* 1: the request is in the list, and its record is there. */
 static int see_asked(void *data, const struct beest_kv_value *value)
 {
 	struct appending *a = data;
-	struct beest_pending *pending = a->pending;
-	struct beest_directory *directory = &pending->directory;
-	const struct beest_requests_row *request;
+	struct beest_directory *directory = &a->pending->directory;
+	const struct beest_requests_row *row;
 	int ret = beest_directory_see(directory, &a->requests, value);
 
 	if (ret < 0)
 		return ret;
-	a->compacts = beest_requests_is_long(&a->requests);
-	a->get.unmet = *beest_directory_full(directory, &a->requests, a->full) ? a->full :
-		       "has not taken this request";
-	request = beest_requests_find(&a->requests, &pending->id);
-	if (!request || !(request->asks || request->accepted || request->ended))
-		return beest_directory_say_one(directory, BEEST_SERVICE_ASKS, &pending->id);
+	row = beest_requests_find(&a->requests, &a->pending->id);
+	if (!row || row->listed == BEEST_LISTED_NOT)
+		return beest_directory_append_one(directory, BEEST_SERVICE_ASKS, &a->pending->id);
 
-	return beest_lease_is(directory->registry->leases, pending->key, BEEST_LEASE_SETTLED);
+	return beest_lease_is(directory->registry->leases, a->pending->key, BEEST_LEASE_SETTLED);
 }
 
-/* Also makes room in a list that is full of what no process needs. */
-static int append_each(void *data)
-{
-	struct appending *a = data;
-
-	if (a->compacts)
-		beest_directory_compact(&a->pending->directory, NULL, NULL);
-	a->compacts = false;
-
-	return 0;
-}
-
-/* Has the request be in the list from now on. */
-static int pending_append(struct beest_pending *pending, bool says,
+/* Keeps the request in the list from now on. */
+static int pending_append(struct beest_pending *pending, bool missing,
 			  const struct beest_limit *limit)
 {
+	static const struct beest_directory_steps steps = {
+		.see_list = see_asked, .unmet = "has not taken this request",
+	};
 	struct appending a = { .pending = pending };
 	struct beest_directory *directory = &pending->directory;
-	struct beest_wait wait = { .each = append_each, .limit = limit };
 	int ret = 0;
 
-	if (says && !beest_list_is_saying(&directory->list))
-		ret = beest_directory_say_one(directory, BEEST_SERVICE_ASKS, &pending->id);
-	beest_directory_wait(directory, &wait, &a.get, see_asked, &a);
+	if (missing && !beest_list_is_saying(&directory->list))
+		ret = beest_directory_append_one(directory, BEEST_SERVICE_ASKS, &pending->id);
 	if (ret == 0)
-		ret = beest_wait_run(directory->registry, &wait);
+		ret = beest_directory_run(directory, limit, &steps, &a);
 	beest_requests_end(&a.requests);
 	if (ret < 0)
 		return ret;
@@ -144,7 +126,8 @@ static void pending_free(struct beest_pending *pending)
 /* Its record is deleted with the context: the list need not name it any longer. */
 static void pending_end(struct beest_pending *pending)
 {
-	if (beest_directory_say_one(&pending->directory, BEEST_SERVICE_ENDED, &pending->id) == 0)
+	if (beest_directory_append_one(&pending->directory, BEEST_SERVICE_ENDED,
+				       &pending->id) == 0)
 		beest_list_offer(&pending->directory.list);
 }
 
@@ -330,48 +313,75 @@ bool beest_client_leave(struct beest_client *client, const char *key)
 
 /* ----------------------------------------------------------------- a request in vain --- */
 
-static void listener_say(const struct beest_directory *directory,
+static const char *reached_text(const struct beest_requests *requests,
+				const struct beest_request_id *id)
+{
+	const struct beest_requests_row *row = beest_requests_find(requests, id);
+
+	switch (row ? row->listed : BEEST_LISTED_NOT) {
+	case BEEST_LISTED_ASKED:
+		return "not accepted";
+	case BEEST_LISTED_ACCEPTED:
+		return "accepted";
+	case BEEST_LISTED_ENDED:
+		return "ended";
+	default:
+		return "not seen";
+	}
+}
+
+static void listener_add(const struct beest_directory *directory,
 			 const struct beest_requests *requests,
 			 const struct beest_request_id *id, struct beest_text *text)
 {
-	const struct beest_requests_row *request = beest_requests_find(requests, id);
 	char who[BEEST_PRESENCE_TEXT];
 
-	if (!requests->listens)
+	if (!requests->shows)
 		beest_text_item(text, "no process listens to service '%s'", directory->service);
 	else if (beest_presence_is_over(directory->registry, requests->rank, &requests->listener,
 					who))
 		beest_text_item(text, "the last to listen to service '%s' is %s",
 				directory->service, who);
-	else if (requests->stopped)
+	else if (requests->shows == BEEST_SERVICE_STOPS)
 		beest_text_item(text, "the last to listen to service '%s' is %s, which has "
 				"stopped", directory->service, who);
 	else
 		beest_text_item(text, "%s listens to service '%s' and has %s this request", who,
-				directory->service, !request ? "not seen" :
-				request->ended ? "ended" :
-				request->accepted ? "accepted" : "not accepted");
+				directory->service, reached_text(requests, id));
+}
+
+/* The request with that key of the peer may be withdrawn meanwhile. */
+static bool pending_find(struct beest_client *client, const char *key,
+			 struct beest_directory *directory, struct beest_request_id *id)
+{
+	const struct beest_pending *pending;
+	bool found = false;
+
+	pthread_mutex_lock(&client->lock);
+	for (pending = client->pending; pending && !found; pending = pending->next)
+		if (strcmp(pending->request.peer_key, key) == 0) {
+			*id = pending->id;
+			found = beest_directory_find(directory, pending->directory.registry,
+						     pending->directory.service) == 0;
+		}
+	pthread_mutex_unlock(&client->lock);
+
+	return found;
 }
 
 void beest_client_explain(struct beest_client *client, const char *key, struct beest_text *text)
 {
-	struct beest_pending *each, asked;
+	struct beest_directory directory;
+	struct beest_request_id id;
 	struct beest_requests requests = { 0 };
 	struct beest_kv_value value = { 0 };
-	bool found = false;
 
-	pthread_mutex_lock(&client->lock);
-	for (each = client->pending; each && !found; each = each->next)
-		if (strcmp(each->request.peer_key, key) == 0) {
-			asked = *each;
-			found = true;
-		}
-	pthread_mutex_unlock(&client->lock);
-	if (!found)
+	if (!pending_find(client, key, &directory, &id))
 		return;
-	if (beest_list_fetch(&asked.directory.list, &value) == 0 &&
-	    beest_requests_see(&requests, &asked.directory.list, &value) == 0)
-		listener_say(&asked.directory, &requests, &asked.id, text);
+	if (beest_list_fetch(&directory.list, &value) == 0 &&
+	    beest_requests_see(&requests, &directory.list, &value) == 0)
+		listener_add(&directory, &requests, &id, text);
 	beest_kv_values_free(&value, 1);
 	beest_requests_end(&requests);
+	beest_directory_end(&directory);
 }

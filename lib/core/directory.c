@@ -14,9 +14,6 @@
 #include "lib/core/directory.h"
 #include "lib/core/requests.h"
 
-/* A list above this size may take no further entry, as this process could not store it again. */
-#define LARGE (BEEST_VALUE_MAX - BEEST_ENTRY_MAX)
-
 /* -------------------------------------------------------------------------- keys --- */
 
 int beest_directory_check(const char *name)
@@ -45,6 +42,7 @@ int beest_directory_find(struct beest_directory *directory, struct beest_registr
 void beest_directory_end(struct beest_directory *directory)
 {
 	beest_list_end(&directory->list);
+	free(directory->shorter);
 }
 
 uint64_t beest_directory_client(const struct beest_incarnation *incarnation)
@@ -96,25 +94,10 @@ bool beest_directory_is_own(const struct beest_directory *directory,
 	return beest_process_is_context(author, beest_registry_incarnation(directory->registry));
 }
 
-/* -------------------------------------------------------------------------- the list --- */
+/* ----------------------------------------------------------------------- appending --- */
 
-void beest_directory_wait(struct beest_directory *directory, struct beest_wait *wait,
-			  struct beest_wait_get *get,
-			  int (*see_list)(void *data, const struct beest_kv_value *value),
-			  void *data)
-{
-	*get = (struct beest_wait_get){
-		.kind = BEEST_KIND_SERVICE, .key = directory->list.key, .name = directory->service,
-		.see_list = see_list, .data = data,
-	};
-	wait->gets = get;
-	wait->count = 1;
-	wait->extras = directory->list.extras;
-	wait->extra_count = BEEST_LIST_WRITES;
-	wait->data = data;
-}
-
-int beest_directory_say(struct beest_directory *directory, const struct beest_service_body *body)
+int beest_directory_append(struct beest_directory *directory,
+			   const struct beest_service_body *body)
 {
 	uint8_t bytes[BEEST_SERVICE_MAX];
 
@@ -122,151 +105,285 @@ int beest_directory_say(struct beest_directory *directory, const struct beest_se
 			      (size_t)beest_record_service_encode(body, bytes));
 }
 
-int beest_directory_say_one(struct beest_directory *directory, enum beest_service_word word,
-			    const struct beest_request_id *id)
+int beest_directory_append_one(struct beest_directory *directory, enum beest_service_word word,
+			       const struct beest_request_id *id)
 {
 	const struct beest_service_body body = {
 		.word = (uint8_t)word, .count = 1, .ids = { *id },
 	};
 
-	return beest_directory_say(directory, &body);
+	return beest_directory_append(directory, &body);
+}
+
+/* Takes the requests that have reached @word, many in one entry; or those whose list lacks it. */
+static int reached_write(struct beest_directory *directory, const struct beest_requests *requests,
+			 enum beest_service_word word, bool lacking,
+			 int (*write)(struct beest_directory *directory,
+				      const struct beest_service_body *body))
+{
+	struct beest_service_body body = { .word = (uint8_t)word };
+	const struct beest_requests_row *row;
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < requests->named_count && ret == 0; i++) {
+		row = beest_requests_named(requests, i);
+		if ((int)beest_requests_reached(row) != (int)word ||
+		    (lacking && (int)row->listed == (int)word))
+			continue;
+		body.ids[body.count++] = row->id;
+		if (body.count == BEEST_SERVICE_IDS) {
+			ret = write(directory, &body);
+			body.count = 0;
+		}
+	}
+
+	return ret == 0 && body.count ? write(directory, &body) : ret;
+}
+
+int beest_directory_append_missing(struct beest_directory *directory,
+				   const struct beest_requests *requests)
+{
+	int ret = reached_write(directory, requests, BEEST_SERVICE_ACCEPTED, true,
+				beest_directory_append);
+
+	return ret < 0 ? ret : reached_write(directory, requests, BEEST_SERVICE_ENDED, true,
+					     beest_directory_append);
+}
+
+static void full_write(struct beest_directory *directory, const struct beest_requests *requests)
+{
+	char help[BEEST_DIRECTORY_FULL / 2];
+
+	directory->full[0] = '\0';
+	if (!requests->full)
+		return;
+	if (beest_requests_is_long(requests))
+		snprintf(help, sizeof(help), "its listener makes room when it next accepts");
+	else if (beest_requests_is_large(requests))
+		snprintf(help, sizeof(help), "end some by hartebeest_service_leave(), or use "
+			 "several services");
+	else
+		snprintf(help, sizeof(help), "start server %s with a larger memcached -I",
+			 beest_kv_text(directory->registry->kv, directory->list.server));
+	snprintf(directory->full, sizeof(directory->full), "its list is full: %zu bytes, for %zu "
+		 "requests that are not over; %s", requests->bytes,
+		 requests->asked + requests->accepted, help);
 }
 
 int beest_directory_see(struct beest_directory *directory, struct beest_requests *requests,
 			const struct beest_kv_value *value)
 {
-	requests->full = beest_list_is_refused(&directory->list, value) || value->size > LARGE;
+	int ret = beest_requests_see(requests, &directory->list, value);
 
-	return beest_requests_see(requests, &directory->list, value);
+	full_write(directory, requests);
+
+	return ret;
 }
 
-const char *beest_directory_full(const struct beest_directory *directory,
-				 const struct beest_requests *requests,
-				 char text[BEEST_DIRECTORY_FULL])
+/* ---------------------------------------------------------------------- shortening --- */
+
+static void bytes_keep(struct beest_directory *directory, const uint8_t *bytes, size_t size)
 {
-	bool large = requests->bytes > LARGE;
-
-	text[0] = '\0';
-	if (requests->full)
-		snprintf(text, BEEST_DIRECTORY_FULL,
-			 "its list is full: %zu bytes, for %zu requests that are not "
-			 "over; %s%s%s", requests->bytes, requests->asked + requests->accepted,
-			 large ? "end some by hartebeest_service_leave(), or use several services" :
-			 "start server ",
-			 large ? "" : beest_kv_text(directory->registry->kv,
-						    directory->list.server),
-			 large ? "" : " with a larger memcached -I");
-
-	return text;
+	memcpy(directory->shorter + directory->shorter_size, bytes, size);
+	directory->shorter_size += size;
 }
 
-/* -------------------------------------------------------------------- compaction --- */
-
-/* A list that is written again. */
-struct shortening {
-	struct beest_directory *directory;
-	struct beest_requests requests;
-	uint8_t *bytes;
-	size_t size;
-	size_t surplus;			/* bytes to be dropped of those that cannot be read */
-};
-
-static void bytes_keep(struct shortening *s, const uint8_t *bytes, size_t size)
+static int ids_keep(struct beest_directory *directory, const struct beest_service_body *body)
 {
-	memcpy(s->bytes + s->size, bytes, size);
-	s->size += size;
-}
-
-/* What is between two entries: the first bytes are dropped if there are too many. */
-static void unread_keep(struct shortening *s, const uint8_t *bytes, const uint8_t *end)
-{
-	size_t size = (size_t)(end - bytes), dropped = BEEST_MIN(size, s->surplus);
-
-	s->surplus -= dropped;
-	bytes_keep(s, bytes + dropped, size - dropped);
-}
-
-/* Does this entry name the listener? */
-static bool entry_is_needed(const struct shortening *s, const struct beest_record *entry)
-{
-	struct beest_service_body body;
-
-	return beest_record_service_decode(entry, &body) == 0 &&
-	       body.word == (s->requests.stopped ? BEEST_SERVICE_STOPS : BEEST_SERVICE_LISTENS) &&
-	       body.since == s->requests.since &&
-	       beest_process_is_context(&entry->incarnation, &s->requests.listener);
-}
-
-/* Those that were accepted, or those that were not, and are not over, many in one entry. */
-static int open_write(struct shortening *s, bool accepted)
-{
-	struct beest_service_body body = {
-		.word = accepted ? BEEST_SERVICE_ACCEPTED : BEEST_SERVICE_ASKS,
-	};
 	uint8_t bytes[BEEST_SERVICE_MAX], entry[BEEST_ENTRY_MAX];
-	const struct beest_requests_row *request;
-	size_t i;
-	int size;
+	int size = beest_record_service_encode(body, bytes);
 
-	for (i = 0; i < s->requests.named_count; i++) {
-		request = beest_requests_named(&s->requests, i);
-		if (beest_requests_is_open(request) && request->accepted == accepted)
-			body.ids[body.count++] = request->id;
-		if (!body.count ||
-		    (body.count < BEEST_SERVICE_IDS && i < s->requests.named_count - 1))
-			continue;
-		size = beest_record_service_encode(&body, bytes);
-		size = beest_list_encode(&s->directory->list, bytes, (size_t)size, entry);
-		if (size < 0)
-			return size;
-		bytes_keep(s, entry, (size_t)size);
-		body.count = 0;
-	}
+	size = beest_list_encode(&directory->list, bytes, (size_t)size, entry);
+	if (size < 0)
+		return size;
+	bytes_keep(directory, entry, (size_t)size);
 
 	return 0;
 }
 
-/* It is as long as before at most, and one more entry: some that asked may have been accepted. */
-static int list_shorten(struct shortening *s, const struct beest_kv_value *value)
+/* What is between two entries: the first bytes are dropped as long as there is a @surplus. */
+static void unread_keep(struct beest_directory *directory, const uint8_t *bytes,
+			const uint8_t *end, size_t *surplus)
+{
+	size_t size = (size_t)(end - bytes), dropped = BEEST_MIN(size, *surplus);
+
+	*surplus -= dropped;
+	bytes_keep(directory, bytes + dropped, size - dropped);
+}
+
+static int unread_keep_all(struct beest_directory *directory, size_t surplus,
+			   const struct beest_kv_value *value)
 {
 	const uint8_t *behind = value->bytes;	/* the last entry */
 	struct beest_entry_reader reader;
 	struct beest_record entry;
 	int ret;
 
-	s->bytes = malloc(value->size + BEEST_ENTRY_MAX);
-	if (!s->bytes)
-		return -ENOMEM;
-	s->surplus = s->requests.unread - BEEST_MIN(s->requests.unread, BEEST_REQUESTS_UNREAD);
-	beest_list_read(&s->directory->list, value, &reader);
+	beest_list_read(&directory->list, value, &reader);
 	while ((ret = beest_entry_next(&reader, &entry)) > 0) {
-		unread_keep(s, behind, reader.entry);
-		if (entry_is_needed(s, &entry))
-			bytes_keep(s, reader.entry, reader.entry_size);
+		unread_keep(directory, behind, reader.entry, &surplus);
 		behind = reader.entry + reader.entry_size;
 	}
-	unread_keep(s, behind, value->bytes + value->size);
-	if (ret == 0)
-		ret = open_write(s, false);
+	unread_keep(directory, behind, value->bytes + value->size, &surplus);
 
-	return ret < 0 ? ret : open_write(s, true);
+	return ret;
 }
 
-void beest_directory_compact(struct beest_directory *directory,
-			     void (*tell)(void *data, const struct beest_directory *directory,
-					  struct beest_requests *requests), void *data)
+/*
+ * It has as many bytes as before at most, and three more entries: that of this listener may be new,
+ * and those of requests that asked or were accepted may be divided in another way.  What was
+ * accepted is older, and a successor gets it first.
+ */
+int beest_directory_shorten(struct beest_directory *directory,
+			    const struct beest_requests *requests, uint64_t since,
+			    const struct beest_kv_value *value)
 {
-	struct shortening s = { .directory = directory };
-	struct beest_kv_value value = { 0 };
-	int ret = beest_list_fetch(&directory->list, &value);
+	const struct beest_service_body listens = {
+		.word = BEEST_SERVICE_LISTENS, .since = since,
+	};
+	size_t kept = BEEST_MIN(requests->unread, BEEST_REQUESTS_UNREAD);
+	int ret;
 
+	free(directory->shorter);
+	directory->shorter_size = 0;
+	directory->unique = value->unique;
+	directory->shorter = value->bytes ? malloc(value->size + 3 * BEEST_ENTRY_MAX) : NULL;
+	if (!directory->shorter)
+		return value->bytes ? beest_fail(ENOMEM, "no memory for a list of %zu bytes",
+						 value->size) : 0;
+
+	ret = unread_keep_all(directory, requests->unread - kept, value);
 	if (ret == 0)
-		ret = beest_requests_see(&s.requests, &directory->list, &value);
-	if (ret == 0 && tell)
-		tell(data, directory, &s.requests);
-	if (ret == 0 && value.bytes && list_shorten(&s, &value) == 0)
-		beest_list_replace(&directory->list, value.unique, s.bytes, s.size);
-	beest_kv_values_free(&value, 1);
-	beest_requests_end(&s.requests);
-	free(s.bytes);
+		ret = ids_keep(directory, &listens);
+	if (ret == 0)
+		ret = reached_write(directory, requests, BEEST_SERVICE_ACCEPTED, false,
+				    ids_keep);
+	if (ret == 0)
+		ret = reached_write(directory, requests, BEEST_SERVICE_ASKS, false, ids_keep);
+
+	return ret;
+}
+
+static void shorter_store(struct beest_directory *directory)
+{
+	if (directory->shorter)
+		beest_list_replace(&directory->list, directory->unique, directory->shorter,
+				   directory->shorter_size);
+	free(directory->shorter);
+	directory->shorter = NULL;
+}
+
+/* -------------------------------------------------------------------------- looking --- */
+
+struct slot {
+	struct run *run;
+	struct beest_request_id id;
+	char key[BEEST_KEY_MAX + 1];
+};
+
+struct run {
+	struct beest_directory *directory;
+	const struct beest_directory_steps *steps;
+	void *data;
+	struct beest_directory_reads reads;
+	struct slot slots[BEEST_DIRECTORY_READS];
+	struct beest_wait_get gets[1 + BEEST_DIRECTORY_READS];	/* the list, then the slots */
+	struct beest_wait wait;
+};
+
+static int run_see_list(void *data, const struct beest_kv_value *value)
+{
+	struct run *run = data;
+	int ret = run->steps->see_list(run->data, value);
+
+	run->gets[0].unmet = *run->directory->full ? run->directory->full : run->steps->unmet;
+
+	return ret;
+}
+
+static int run_see_request(void *data, const struct beest_record *record)
+{
+	const struct slot *slot = data;
+
+	return slot->run->steps->see_request(slot->run->data, &slot->id, record);
+}
+
+static int run_next(struct run *run)
+{
+	struct beest_directory_reads *reads = &run->reads;
+	size_t i;
+	int ret;
+
+	reads->count = 0;
+	reads->hurry = false;
+	ret = run->steps->next ? run->steps->next(run->data, reads) : 0;
+	for (i = 0; i < reads->count; i++) {
+		run->slots[i].id = reads->ids[i];
+		beest_directory_key(run->directory, &reads->ids[i], run->slots[i].key);
+		run->gets[1 + i].answered = false;
+	}
+	run->wait.count = 1 + reads->count;
+	run->wait.hurry = reads->hurry;
+
+	return ret;
+}
+
+static int run_each(void *data)
+{
+	struct run *run = data;
+	const struct beest_wait_get *get;
+	size_t i;
+	int ret = 0;
+
+	shorter_store(run->directory);
+	for (i = 0; i < run->reads.count && ret == 0; i++) {
+		get = &run->gets[1 + i];
+		if (get->answered && get->seen <= 0)
+			ret = run->steps->see_request(run->data, &run->slots[i].id, NULL);
+	}
+
+	return ret == 0 ? run_next(run) : ret;
+}
+
+static void run_start(struct run *run, const struct beest_limit *limit)
+{
+	const struct beest_list *list = &run->directory->list;
+	const char *name = run->directory->service;
+	size_t i;
+
+	run->gets[0] = (struct beest_wait_get){
+		.kind = BEEST_KIND_SERVICE, .key = list->key, .name = name,
+		.see_list = run_see_list, .data = run,
+	};
+	for (i = 0; i < BEEST_DIRECTORY_READS; i++) {
+		run->slots[i].run = run;
+		run->gets[1 + i] = (struct beest_wait_get){
+			.kind = BEEST_KIND_REQUEST, .key = run->slots[i].key, .name = name,
+			.see = run_see_request, .data = &run->slots[i], .placed_as = list->key,
+		};
+	}
+	run->wait = (struct beest_wait){
+		.gets = run->gets, .most = 1 + BEEST_DIRECTORY_READS,
+		.extras = run->directory->list.extras, .extra_count = BEEST_LIST_WRITES,
+		.each = run_each, .data = run, .limit = limit, .uniques = run->steps->next != NULL,
+	};
+}
+
+int beest_directory_run(struct beest_directory *directory, const struct beest_limit *limit,
+			const struct beest_directory_steps *steps, void *data)
+{
+	struct run run = { .directory = directory, .steps = steps, .data = data };
+	int ret;
+
+	run_start(&run, limit);
+	ret = run_next(&run);
+	if (ret == 0)
+		ret = beest_wait_run(directory->registry, &run.wait);
+	if ((ret == -EAGAIN || ret == -ETIMEDOUT) && !run.wait.failing &&
+	    (run.reads.hurry || beest_list_is_saying(&directory->list)))
+		ret = beest_wait_run(directory->registry, &run.wait);
+	directory->failing = run.wait.failing;
+
+	return ret < 0 ? ret : 0;
 }

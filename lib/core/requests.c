@@ -19,10 +19,6 @@
 #define ENTRY_SIZE 96
 #define ID_SIZE 12
 
-/* No process needs to shorten a list that has at most so many bytes for each open request. */
-#define ASKED_EASE (2 * ENTRY_SIZE)
-#define ACCEPTED_EASE (2 * ID_SIZE)
-
 void beest_requests_end(struct beest_requests *requests)
 {
 	free(requests->rows);
@@ -82,7 +78,7 @@ static int requests_grow(struct beest_requests *requests)
 	rows = realloc(requests->rows, room * sizeof(*rows));
 	if (rows)
 		requests->rows = rows;
-	named = requests ? realloc(requests->named, room * sizeof(*named)) : NULL;
+	named = rows ? realloc(requests->named, room * sizeof(*named)) : NULL;
 	if (named)
 		requests->named = named;
 	places = named ? realloc(requests->places, 2 * room * sizeof(*places)) : NULL;
@@ -98,7 +94,7 @@ static int requests_grow(struct beest_requests *requests)
 }
 
 /* The request with that id, new if it was never seen; NULL: no memory. */
-static struct beest_requests_row *request_obtain(struct beest_requests *requests,
+static struct beest_requests_row *row_obtain(struct beest_requests *requests,
 						 const struct beest_request_id *id)
 {
 	struct beest_requests_row *request = beest_requests_find(requests, id);
@@ -126,10 +122,9 @@ void beest_requests_forget(struct beest_requests *requests, int64_t time)
 	for (i = 0; i < requests->count; i++) {
 		request = &requests->rows[i];
 		if (!beest_requests_is_open(request) &&
-		    ((!request->accepted_here && !request->closed) ||
-		     now - request->last_at >= time))
+		    (request->state < BEEST_REQUEST_ACCEPTED || now - request->last_at >= time))
 			continue;
-		if (request->named)
+		if (request->listed)
 			requests->named[requests->named_count++] = (uint32_t)count;
 		requests->rows[count++] = *request;
 	}
@@ -152,90 +147,102 @@ bool beest_requests_listens_after(const struct beest_requests *requests, uint64_
 }
 
 static void listener_see(struct beest_requests *requests, const struct beest_record *entry,
-			 uint64_t since, bool stops)
+			 const struct beest_service_body *body)
 {
-	if (beest_requests_listens_after(requests, since, &entry->incarnation))
+	if (beest_requests_listens_after(requests, body->since, &entry->incarnation))
 		return;
-	requests->listens = true;
-	requests->stopped = stops;
-	requests->since = since;
+	requests->shows = body->word;
+	requests->since = body->since;
 	requests->rank = entry->rank;
 	requests->listener = entry->incarnation;
 }
 
-static int entry_see(struct beest_requests *requests, const struct beest_record *entry)
+static int ids_see(struct beest_requests *requests, const struct beest_service_body *body)
 {
-	struct beest_service_body body;
-	struct beest_requests_row *request;
+	struct beest_requests_row *row;
 	size_t i;
 
-	if (beest_record_service_decode(entry, &body) < 0)
-		return 0;
-	if (body.word == BEEST_SERVICE_LISTENS)
-		listener_see(requests, entry, body.since, false);
-	else if (body.word == BEEST_SERVICE_STOPS)
-		listener_see(requests, entry, body.since, true);
-	for (i = 0; i < body.count; i++) {
-		request = request_obtain(requests, &body.ids[i]);
-		if (!request)
+	for (i = 0; i < body->count; i++) {
+		row = row_obtain(requests, &body->ids[i]);
+		if (!row)
 			return -ENOMEM;
-		if (!request->named)
-			requests->named[requests->named_count++] =
-				  (uint32_t)(request - requests->rows);
-		request->named = true;
-		request->asks |= body.word == BEEST_SERVICE_ASKS;
-		request->accepted |= body.word == BEEST_SERVICE_ACCEPTED;
-		request->ended |= body.word == BEEST_SERVICE_ENDED;
+		if (row->listed == BEEST_LISTED_NOT)
+			requests->named[requests->named_count++] = (uint32_t)(row - requests->rows);
+		row->listed = BEEST_MAX(row->listed, (enum beest_request_listed)body->word);
 	}
 
 	return 0;
 }
 
-static void named_reset(struct beest_requests *requests)
+static int entry_see(struct beest_requests *requests, const struct beest_record *entry)
 {
-	struct beest_requests_row *request;
-	size_t i;
+	struct beest_service_body body;
 
-	for (i = 0; i < requests->named_count; i++) {
-		request = beest_requests_named(requests, i);
-		request->asks = request->accepted = request->ended = false;
+	if (beest_record_service_decode(entry, &body) < 0)
+		return 0;
+	switch (body.word) {
+	case BEEST_SERVICE_LISTENS:
+	case BEEST_SERVICE_STOPS:
+		listener_see(requests, entry, &body);
+		return 0;
+	case BEEST_SERVICE_ASKS:
+	case BEEST_SERVICE_ACCEPTED:
+	case BEEST_SERVICE_ENDED:
+		return ids_see(requests, &body);
+	default:
+		return 0;
 	}
+}
+
+enum beest_request_listed beest_requests_reached(const struct beest_requests_row *row)
+{
+	static const enum beest_request_listed by_state[] = {
+		[BEEST_REQUEST_PENDING] = BEEST_LISTED_NOT,
+		[BEEST_REQUEST_INHERITED] = BEEST_LISTED_ACCEPTED,
+		[BEEST_REQUEST_ACCEPTED] = BEEST_LISTED_ACCEPTED,
+		[BEEST_REQUEST_CLOSED] = BEEST_LISTED_ENDED,
+	};
+
+	return BEEST_MAX(row->listed, by_state[row->state]);
 }
 
 /* Leaves out those that the list does not name any longer. */
 static void named_count(struct beest_requests *requests)
 {
 	size_t i, count = requests->named_count;
-	struct beest_requests_row *request;
+	struct beest_requests_row *row;
 	int64_t now = beest_clock_now();
-	bool accepted;
 
 	requests->named_count = requests->asked = requests->accepted = 0;
 	for (i = 0; i < count; i++) {
-		request = beest_requests_named(requests, i);
-		request->named = request->asks || request->accepted || request->ended;
-		if (request->named)
-			requests->named[requests->named_count++] = requests->named[i];
-		request->again |= request->accepted && !request->accepted_here;
-		if (!beest_requests_is_open(request))
+		row = beest_requests_named(requests, i);
+		if (row->listed == BEEST_LISTED_BEFORE) {
+			row->listed = BEEST_LISTED_NOT;
 			continue;
-		request->last_at = now;
-		accepted = request->accepted || request->accepted_here;
-		requests->accepted += !request->closed && accepted;
-		requests->asked += !request->closed && !accepted;
+		}
+		requests->named[requests->named_count++] = requests->named[i];
+		if (row->listed == BEEST_LISTED_ACCEPTED)
+			row->state = BEEST_MAX(row->state, BEEST_REQUEST_INHERITED);
+		if (beest_requests_is_open(row))
+			row->last_at = now;
+		requests->asked += beest_requests_reached(row) == BEEST_LISTED_ASKED;
+		requests->accepted += beest_requests_reached(row) == BEEST_LISTED_ACCEPTED;
 	}
 }
 
-int beest_requests_see(struct beest_requests *requests, const struct beest_list *list,
+int beest_requests_see(struct beest_requests *requests, struct beest_list *list,
 		       const struct beest_kv_value *value)
 {
 	struct beest_entry_reader reader;
 	struct beest_record entry;
+	size_t i;
 	int ret;
 
-	named_reset(requests);
-	requests->listens = requests->stopped = false;
+	for (i = 0; i < requests->named_count; i++)
+		beest_requests_named(requests, i)->listed = BEEST_LISTED_BEFORE;
+	requests->shows = 0;
 	requests->bytes = requests->unread = value->bytes ? value->size : 0;
+	requests->full = beest_list_is_refused(list, value) || beest_requests_is_large(requests);
 	beest_list_read(list, value, &reader);
 	while ((ret = beest_entry_next(&reader, &entry)) > 0) {
 		requests->unread -= reader.entry_size;
@@ -256,13 +263,18 @@ static size_t list_need(const struct beest_requests *requests)
 	       (open / BEEST_SERVICE_IDS + 3) * ENTRY_SIZE;
 }
 
-/* The fuller a list is, the less it may have that no process needs. */
+/*
+ * The listener cannot see that a small server refuses entries of clients, so little surplus must
+ * do.  It is a part of the whole, so what is stored again stays in proportion to what is appended.
+ */
 bool beest_requests_is_long(const struct beest_requests *requests)
 {
-	size_t need = list_need(requests);
-	size_t most = requests->full ? requests->bytes : BEEST_VALUE_MAX;
-	size_t ease = LONG_MIN_SIZE + BEEST_MIN(requests->unread, BEEST_REQUESTS_UNREAD) +
-		      requests->asked * ASKED_EASE + requests->accepted * ACCEPTED_EASE;
+	size_t need = list_need(requests), surplus = LONG_MIN_SIZE + need / 4;
 
-	return need < most && requests->bytes > BEEST_MIN(ease, need + (most - need) / 2);
+	if (requests->full)
+		surplus = 0;
+	else if (need < BEEST_VALUE_MAX)
+		surplus = BEEST_MIN(surplus, (BEEST_VALUE_MAX - need) / 2);
+
+	return requests->bytes > need + surplus;
 }

@@ -26,9 +26,6 @@
 #include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 
-/* Records that a listener asks for in each look. */
-#define SLOTS 16
-
 /* An absent record is asked for again after this time, and then each time after twice as long. */
 #define ABSENT_PAUSE BEEST_SECOND
 #define ABSENT_PAUSE_MAX (64 * BEEST_SECOND)
@@ -45,7 +42,7 @@ struct service {
 	struct beest_node node;
 	struct beest_requests requests;
 	uint64_t since;			/* as this process's entry in the list has it */
-	int64_t renew_at;		/* when the list has to be stored again */
+	int64_t renew_at;		/* when the list has to be stored again; 0: unknown */
 	bool full;			/* it was logged that the list is full */
 };
 
@@ -88,33 +85,10 @@ static int64_t directory_ttl(const struct beest_directory *directory)
 	return ttl ? ttl : BEEST_TTL_MAX;
 }
 
-static void request_give_up(struct beest_requests_row *request)
+static void row_close(struct beest_requests_row *row)
 {
-	request->closed = true;
-	request->last_at = beest_clock_now();
-}
-
-/* Before a list is stored again: adds what this listener knows, which a full list cannot take. */
-static void service_tell(void *data, const struct beest_directory *directory,
-			 struct beest_requests *requests)
-{
-	struct hartebeest_context *hb = data;
-	const struct beest_requests_row *known;
-	struct beest_requests_row *request;
-	struct service *service;
-	size_t i;
-
-	pthread_mutex_lock(&hb->objects.lock);
-	service = service_look(hb, directory->service);
-	if (service)
-		service->renew_at = beest_clock_deadline(directory_ttl(directory) / 3);
-	for (i = 0; service && i < requests->named_count; i++) {
-		request = beest_requests_named(requests, i);
-		known = beest_requests_find(&service->requests, &request->id);
-		request->accepted |= known && known->accepted_here;
-		request->ended |= known && known->closed;
-	}
-	pthread_mutex_unlock(&hb->objects.lock);
+	row->state = BEEST_REQUEST_CLOSED;
+	row->last_at = beest_clock_now();
 }
 
 /* ------------------------------------------------------------------------ listening --- */
@@ -122,17 +96,13 @@ static void service_tell(void *data, const struct beest_directory *directory,
 struct listening {
 	struct hartebeest_context *hb;
 	struct beest_directory directory;
-	bool compacts;			/* the list is too long */
-	char full[BEEST_DIRECTORY_FULL];
-	struct beest_wait_get get;
-	struct beest_wait wait;
 	bool starts;			/* this process did not listen, or was replaced */
 	bool began;
 };
 
 static bool service_is_own(const struct service *service, const struct beest_directory *directory)
 {
-	return service->requests.listens && service->requests.since == service->since &&
+	return service->requests.shows && service->requests.since == service->since &&
 	       beest_directory_is_own(directory, &service->requests.listener);
 }
 
@@ -143,23 +113,39 @@ static bool service_is_lost(const struct service *service, const struct beest_di
 					    beest_registry_incarnation(directory->registry));
 }
 
-static int service_say(const struct service *service, struct beest_directory *directory)
+static int listens_append(const struct service *service, struct beest_directory *directory)
 {
-	return beest_directory_say(directory, &(struct beest_service_body){
+	return beest_directory_append(directory, &(struct beest_service_body){
 		.word = BEEST_SERVICE_LISTENS, .since = service->since,
 	});
+}
+
+/*
+ * Locked, if this process listens.  What it has accepted gets even into a list that is full, and a
+ * list that is stored again lives longer.
+ */
+static int list_shorten(struct service *service, struct beest_directory *directory,
+			const struct beest_kv_value *value)
+{
+	bool due = service->renew_at && beest_clock_now() >= service->renew_at;
+
+	if (!due && !beest_requests_is_long(&service->requests))
+		return 0;
+	service->renew_at = beest_clock_deadline(directory_ttl(directory) / 3);
+
+	return beest_directory_shorten(directory, &service->requests, service->since, value);
 }
 
 /* Another process listened after this one: this one gets all requests again that are not closed. */
 static void service_begin(struct service *service)
 {
 	struct beest_requests *requests = &service->requests;
-	size_t i;
+	struct beest_requests_row *row;
 
-	for (i = 0; i < requests->count; i++) {
-		requests->rows[i].again |= requests->rows[i].accepted_here;
-		requests->rows[i].accepted_here = false;
-		requests->rows[i].read_at = 0;
+	for (row = requests->rows; row < requests->rows + requests->count; row++) {
+		row->read_at = 0;
+		if (row->state == BEEST_REQUEST_ACCEPTED)
+			row->state = BEEST_REQUEST_INHERITED;
 	}
 }
 
@@ -167,22 +153,29 @@ static void service_begin(struct service *service)
  * Locked.  1: this process listens, and the list shows it, or it was replaced meanwhile, as the
  * next accept will report.
  */
-static int service_listen(struct service *service, struct listening *l)
+static int service_listen(struct service *service, struct listening *l,
+			  const struct beest_kv_value *value)
 {
 	bool lost = service_is_lost(service, &l->directory);
+	int ret;
 
-	if ((service->since && service_is_own(service, &l->directory)) || (l->began && lost))
+	if (l->began && lost)
 		return 1;
-	if (l->began)
-		return service_say(service, &l->directory);
-	l->began = true;
-	l->starts |= lost;
-	if (lost)
-		service_begin(service);
-	/* The clock counts only where the list was lost, with the number to count on from. */
-	service->since = BEEST_MAX((uint64_t)time(NULL), service->requests.since + 1);
+	if (service->since && service_is_own(service, &l->directory)) {
+		ret = list_shorten(service, &l->directory, value);
+		return ret < 0 ? ret : 1;
+	}
+	if (!l->began) {
+		l->began = true;
+		l->starts |= lost;
+		if (lost)
+			service_begin(service);
+		/* The clock counts only where the list, and so the last number, was lost. */
+		service->since = BEEST_MAX((uint64_t)time(NULL), service->requests.since + 1);
+	}
+	ret = list_shorten(service, &l->directory, value);
 
-	return service_say(service, &l->directory);
+	return ret < 0 ? ret : listens_append(service, &l->directory);
 }
 
 /* The second look shows that this process listens. */
@@ -195,54 +188,39 @@ static int see_listeners(void *data, const struct beest_kv_value *value)
 
 	pthread_mutex_lock(&l->hb->objects.lock);
 	ret = beest_table_obtain(&l->hb->objects, &service_kind, l->directory.service, &node);
-	service = ret < 0 ? NULL : BEEST_CONTAINER(node, struct service, node);
-	if (service) {
+	if (ret == 0) {
+		service = BEEST_CONTAINER(node, struct service, node);
 		l->starts |= !service->since;
 		ret = beest_directory_see(&l->directory, &service->requests, value);
 	}
-	if (ret == 0) {
-		l->get.unmet = *beest_directory_full(&l->directory, &service->requests, l->full) ?
-			       l->full : NULL;
-		l->compacts = beest_requests_is_long(&service->requests);
-		ret = service_listen(service, l);
-	}
+	if (ret == 0)
+		ret = service_listen(service, l, value);
 	pthread_mutex_unlock(&l->hb->objects.lock);
-	l->wait.hurry = true;
 
 	return ret;
 }
 
-static int listen_each(void *data)
+static int listen_next(void *data, struct beest_directory_reads *reads)
 {
-	struct listening *l = data;
-
-	if (l->compacts)
-		beest_directory_compact(&l->directory, service_tell, l->hb);
-	l->compacts = false;
+	(void)data;
+	reads->hurry = true;
 
 	return 0;
-}
-
-/* A limit that allows one look, or has passed, allows a second one if the first found a reason. */
-static int wait_twice(struct beest_registry *registry, struct beest_wait *wait, const bool *again)
-{
-	int ret = beest_wait_run(registry, wait);
-
-	return (ret == -EAGAIN || ret == -ETIMEDOUT) && *again ? beest_wait_run(registry, wait) :
-	       ret;
 }
 
 int beest_service_listen(struct hartebeest_context *hb, const char *name,
 			 const struct beest_limit *limit)
 {
-	struct listening l = { .hb = hb, .wait = { .each = listen_each, .limit = limit } };
+	static const struct beest_directory_steps steps = {
+		.see_list = see_listeners, .next = listen_next,
+	};
+	struct listening l = { .hb = hb };
 	int ret;
 
 	ret = directory_open(&l.directory, hb, name);
 	if (ret < 0)
 		return ret;
-	beest_directory_wait(&l.directory, &l.wait, &l.get, see_listeners, &l);
-	ret = wait_twice(l.directory.registry, &l.wait, &l.began);
+	ret = beest_directory_run(&l.directory, limit, &steps, &l);
 	beest_directory_end(&l.directory);
 	if (ret < 0 && l.starts)
 		beest_context_destroy(hb, &service_kind, name);
@@ -252,41 +230,31 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 
 /* ------------------------------------------------------------------------ accepting --- */
 
-struct slot {
-	struct accepting *accepting;
-	struct beest_request_id id;
-	char key[BEEST_KEY_MAX + 1];
-};
-
 struct accepting {
 	struct hartebeest_context *hb;
 	struct beest_directory directory;
-	struct service *service;	/* while it is locked */
 	struct hartebeest_client *request;
-	bool found;
-	int32_t rank;			/* of the process that listens in its place */
-	struct beest_incarnation listener;
-	bool heard;			/* the last look showed that this process listens */
-	bool fresh;			/* a record will be read for the first time */
-	bool compacts;			/* the list is too long, or has to be stored again */
-	char full[BEEST_DIRECTORY_FULL];
-	struct slot slots[SLOTS];
-	size_t slot_count;
-	struct beest_wait_get gets[1 + SLOTS];	/* the list, then the slots */
-	struct beest_wait wait;
+	enum {
+		ACCEPT_BLIND,		/* this look has not shown yet that this process listens */
+		ACCEPT_LISTENS,		/* it has: its records count */
+		ACCEPT_DONE,		/* one of them is the request */
+	} state;
 };
 
-/* 0: locks what the listener has accepted; -ENOTCONN: this context does not listen now. */
-static int accepting_lock(struct accepting *a)
+/* Locks what the listener has accepted.  NULL, with a sentence: this context does not listen. */
+static struct service *accepting_lock(struct accepting *a)
 {
-	pthread_mutex_lock(&a->hb->objects.lock);
-	a->service = service_look(a->hb, a->directory.service);
-	if (a->service)
-		return 0;
-	pthread_mutex_unlock(&a->hb->objects.lock);
+	struct service *service;
 
-	return beest_fail(ENOTCONN, "this context does not listen to service '%s': call "
-			  "hartebeest_service_listen() first", a->directory.service);
+	pthread_mutex_lock(&a->hb->objects.lock);
+	service = service_look(a->hb, a->directory.service);
+	if (service)
+		return service;
+	pthread_mutex_unlock(&a->hb->objects.lock);
+	beest_fail(ENOTCONN, "this context does not listen to service '%s': call "
+		   "hartebeest_service_listen() first", a->directory.service);
+
+	return NULL;
 }
 
 static void accepting_unlock(struct accepting *a)
@@ -294,283 +262,198 @@ static void accepting_unlock(struct accepting *a)
 	pthread_mutex_unlock(&a->hb->objects.lock);
 }
 
-/* Locked.  Appends what the list lacks about the requests that it names. */
-static int requests_say(struct accepting *a, enum beest_service_word word)
-{
-	const struct beest_requests *requests = &a->service->requests;
-	struct beest_service_body body = { .word = (uint8_t)word };
-	const struct beest_requests_row *request;
-	size_t i;
-	int ret = 0;
-
-	for (i = 0; i < requests->named_count && ret == 0; i++) {
-		request = beest_requests_named(requests, i);
-		if (!beest_requests_is_open(request) || (word == BEEST_SERVICE_ENDED ?
-		    !request->closed :
-		    !request->accepted_here || request->accepted || request->closed))
-			continue;
-		body.ids[body.count++] = request->id;
-		if (body.count == BEEST_SERVICE_IDS) {
-			ret = beest_directory_say(&a->directory, &body);
-			body.count = 0;
-		}
-	}
-
-	return ret == 0 && body.count ? beest_directory_say(&a->directory, &body) : ret;
-}
-
-/* Locked.  -EADDRINUSE: another process listens. */
-static int listening_judge(struct accepting *a)
-{
-	const struct beest_requests *requests = &a->service->requests;
-
-	a->heard = service_is_own(a->service, &a->directory);
-	if (a->heard)
-		return 0;
-	if (!service_is_lost(a->service, &a->directory))
-		return service_say(a->service, &a->directory);
-	a->rank = requests->rank;
-	a->listener = requests->listener;
-
-	return -EADDRINUSE;
-}
-
-static int listening_fail(const struct accepting *a)
+static int listener_fail(const struct beest_directory *directory, int32_t rank,
+			 const struct beest_incarnation *listener)
 {
 	char who[BEEST_PRESENCE_TEXT];
 
-	beest_presence_author(a->directory.registry, a->rank, &a->listener, who);
+	beest_presence_author(directory->registry, rank, listener, who);
 
-	return beest_fail(EADDRINUSE, "service '%s' is served by %s now", a->directory.service,
-			  who);
+	return beest_fail(EADDRINUSE, "service '%s' is served by %s now", directory->service, who);
 }
 
-/* Locked.  Is this the first look that found the list full? */
-static bool full_note(struct accepting *a)
+/* Locked.  -EADDRINUSE: another process listens. */
+static int list_judge(struct accepting *a, struct service *service,
+		      const struct beest_kv_value *value)
 {
-	struct service *service = a->service;
-	bool full = *beest_directory_full(&a->directory, &service->requests, a->full), first;
+	int ret;
 
-	first = full && !service->full;
+	if (service_is_own(service, &a->directory)) {
+		a->state = ACCEPT_LISTENS;
+		ret = list_shorten(service, &a->directory, value);
+	} else if (service_is_lost(service, &a->directory)) {
+		return -EADDRINUSE;
+	} else {
+		ret = listens_append(service, &a->directory);
+	}
+
+	return ret < 0 ? ret : beest_directory_append_missing(&a->directory, &service->requests);
+}
+
+/* Locked.  Is this the first look that found the list full of what is needed? */
+static bool full_note(struct service *service, const struct beest_directory *directory)
+{
+	bool full = *directory->full && !beest_requests_is_long(&service->requests);
+	bool first = full && !service->full;
+
 	service->full |= full;
 
 	return first;
 }
 
-/* Locked. */
-static bool list_is_due(struct accepting *a)
-{
-	const struct service *service = a->service;
-
-	return a->heard && (beest_clock_now() >= service->renew_at ||
-			    beest_requests_is_long(&service->requests));
-}
-
 static int see_service(void *data, const struct beest_kv_value *value)
 {
 	struct accepting *a = data;
+	struct service *service = accepting_lock(a);
 	struct beest_requests *requests;
+	struct beest_incarnation listener;
+	int32_t rank;
 	bool full;
 	int ret;
 
-	ret = accepting_lock(a);
-	if (ret < 0)
-		return ret;
-	requests = &a->service->requests;
-	if (requests->count == requests->room || beest_clock_now() >= a->service->renew_at)
+	if (!service)
+		return -ENOTCONN;
+	requests = &service->requests;
+	if (requests->count == requests->room || beest_clock_now() >= service->renew_at)
 		beest_requests_forget(requests, directory_ttl(&a->directory));
 	ret = beest_directory_see(&a->directory, requests, value);
 	if (ret == 0)
-		ret = listening_judge(a);
-	if (ret == 0)
-		ret = requests_say(a, BEEST_SERVICE_ACCEPTED);
-	if (ret == 0)
-		ret = requests_say(a, BEEST_SERVICE_ENDED);
-	a->compacts = list_is_due(a);
-	full = full_note(a);
+		ret = list_judge(a, service, value);
+	full = full_note(service, &a->directory);
+	listener = requests->listener;
+	rank = requests->rank;
 	accepting_unlock(a);
 	/* An accept that waits for ever never reports it otherwise. */
 	if (full)
 		beest_log(a->directory.registry->log, BEEST_LOG_WARN, "service '%s': %s",
-			  a->directory.service, a->full);
+			  a->directory.service, a->directory.full);
 
-	return ret == -EADDRINUSE ? listening_fail(a) : ret;
+	return ret == -EADDRINUSE ? listener_fail(&a->directory, rank, &listener) : ret;
 }
 
-static void request_show(struct accepting *a, const struct beest_requests_row *known,
+static void request_show(struct accepting *a, const struct beest_requests_row *row,
 			 const struct beest_record *record, const struct beest_request_body *body)
 {
 	struct hartebeest_client *request = a->request;
 
 	memset(request, 0, sizeof(*request));
-	request->number = known->id.number;
-	request->context = known->id.client;
+	request->number = row->id.number;
+	request->context = row->id.client;
 	request->rank = record->rank;
 	request->pid = body->pid;
-	request->again = known->again;
+	request->again = row->state == BEEST_REQUEST_INHERITED;
 	request->length = body->length;
 	memcpy(request->host, body->host, sizeof(request->host));
 	memcpy(request->data, body->data, body->length);
-	beest_directory_ends(&a->directory, &known->id, request->peer_key, request->key);
+	beest_directory_ends(&a->directory, &row->id, request->peer_key, request->key);
+}
+
+/*
+ * Locked.  The record may have been evicted, and may return.  It is closed when even its client, if
+ * it had stopped looking, would have lost it.
+ */
+static void row_is_absent(const struct accepting *a, struct beest_requests_row *row)
+{
+	int64_t now = beest_clock_now();
+
+	if (!row->absent_at)
+		row->absent_at = now;
+	row->read_at = now + BEEST_MIN(now - row->absent_at + ABSENT_PAUSE, ABSENT_PAUSE_MAX);
+	if (now - row->absent_at >= directory_ttl(&a->directory))
+		row_close(row);
 }
 
 /* Locked.  Gives the caller the first request that this process has not accepted. */
-static void request_judge(const struct slot *slot, const struct beest_record *record,
-			  const struct beest_request_body *body)
+static void row_is_present(struct accepting *a, struct beest_requests_row *row,
+			   const struct beest_record *record,
+			   const struct beest_request_body *body)
 {
-	struct accepting *a = slot->accepting;
-	struct beest_requests_row *known = beest_requests_find(&a->service->requests, &slot->id);
-
-	if (!known || !a->heard)
-		return;
-	known->absent = known->pause = 0;
-	known->read_at = beest_clock_now() +
-			 (known->accepted_here ? directory_ttl(&a->directory) : 0);
+	row->absent_at = 0;
+	row->read_at = beest_clock_deadline(directory_ttl(&a->directory));
 	if (!body)
-		request_give_up(known);
-	if (known->accepted_here || known->closed || known->ended)
+		row_close(row);
+	if (row->state >= BEEST_REQUEST_ACCEPTED || row->listed == BEEST_LISTED_ENDED)
 		return;
-	a->found = known->accepted_here = true;
-	known->read_at += directory_ttl(&a->directory);
-	request_show(a, known, record, body);
+	request_show(a, row, record, body);
+	row->state = BEEST_REQUEST_ACCEPTED;
+	a->state = ACCEPT_DONE;
 }
 
 /* Is it the record of this request, and of its client? */
-static int request_decode(const struct slot *slot, const struct beest_record *record,
-			  struct beest_request_body *body)
+static int request_decode(const struct accepting *a, const struct beest_request_id *id,
+			  const struct beest_record *record, struct beest_request_body *body)
 {
+	char key[BEEST_KEY_MAX + 1];
 	int ret = beest_record_request_decode(record, body);
 
-	if (ret == 0 && (body->number != slot->id.number ||
-			 beest_directory_client(&record->incarnation) != slot->id.client))
-		return beest_fail(EBADMSG, "a request of another client");
+	if (ret == 0 && (body->number != id->number ||
+			 beest_directory_client(&record->incarnation) != id->client))
+		ret = beest_fail(EBADMSG, "this record belongs to another client's request");
+	if (ret < 0) {
+		beest_directory_key(&a->directory, id, key);
+		beest_log(a->directory.registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
+			  key, beest_error_text());
+	}
 
 	return ret;
 }
 
-static int see_request(void *data, const struct beest_record *record)
-{
-	struct slot *slot = data;
-	struct accepting *a = slot->accepting;
-	bool closed = record->flags & BEEST_RECORD_CLOSED;
-	struct beest_request_body body;
-	int ret = 0;
-
-	if (a->found)
-		return 0;
-	if (!closed)
-		ret = request_decode(slot, record, &body);
-	if (ret < 0)
-		beest_log(a->directory.registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s",
-			  slot->key, beest_error_text());
-	ret = ret < 0 ? 1 : accepting_lock(a);
-	if (ret != 0)
-		return ret < 0 ? ret : 0;
-	request_judge(slot, record, closed ? NULL : &body);
-	accepting_unlock(a);
-
-	return 0;
-}
-
-/*
- * Locked.  A record that is absent may have been evicted, and may return.  It is closed when even
- * its client, if it had stopped looking, would have lost it.
- */
-static void absent_note(struct accepting *a)
-{
-	struct beest_requests_row *known;
-	int64_t now = beest_clock_now();
-	size_t i;
-
-	for (i = 0; i < a->slot_count && a->heard; i++) {
-		known = beest_requests_find(&a->service->requests, &a->slots[i].id);
-		if (!known || known->closed || (known->accepted_here && a->gets[1 + i].seen > 0))
-			continue;
-		known->absent = known->absent ? known->absent : now;
-		known->pause = !known->pause ? ABSENT_PAUSE :
-			       BEEST_MIN(2 * known->pause, ABSENT_PAUSE_MAX);
-		known->read_at = now + known->pause;
-		if (now - known->absent >= directory_ttl(&a->directory))
-			request_give_up(known);
-	}
-}
-
-/* Locked: chooses the records that the next look reads. */
-static void slots_fill(struct accepting *a)
-{
-	const struct beest_requests *requests = &a->service->requests;
-	const struct beest_requests_row *request;
-	int64_t now = beest_clock_now();
-	struct slot *slot;
-	size_t i;
-
-	a->slot_count = 0;
-	a->fresh = false;
-	for (i = 0; i < requests->named_count && a->slot_count < SLOTS; i++) {
-		request = beest_requests_named(requests, i);
-		if (!beest_requests_is_open(request) || request->closed || request->read_at > now)
-			continue;
-		slot = &a->slots[a->slot_count++];
-		slot->id = request->id;
-		beest_directory_key(&a->directory, &slot->id, slot->key);
-		a->gets[a->slot_count].seen = 0;
-		a->fresh |= !request->read_at;
-	}
-	a->wait.count = 1 + a->slot_count;
-}
-
-static int accept_each(void *data)
+static int see_request(void *data, const struct beest_request_id *id,
+		       const struct beest_record *record)
 {
 	struct accepting *a = data;
-	int ret;
+	bool closed = record && record->flags & BEEST_RECORD_CLOSED;
+	struct beest_request_body body;
+	struct beest_requests_row *row;
+	struct service *service;
 
-	if (a->found)
-		return 1;
-	ret = accepting_lock(a);
-	if (ret < 0)
-		return ret;
-	absent_note(a);
-	slots_fill(a);
-	a->wait.hurry = a->fresh && a->heard;
-	a->heard = false;
+	if (a->state != ACCEPT_LISTENS)
+		return 0;
+	if (record && !closed && request_decode(a, id, record, &body) < 0)
+		record = NULL;
+	service = accepting_lock(a);
+	if (!service)
+		return -ENOTCONN;
+	row = beest_requests_find(&service->requests, id);
+	if (row && record)
+		row_is_present(a, row, record, closed ? NULL : &body);
+	else if (row)
+		row_is_absent(a, row);
 	accepting_unlock(a);
-	if (a->compacts)
-		beest_directory_compact(&a->directory, service_tell, a->hb);
-	a->compacts = false;
 
 	return 0;
 }
 
-static int accepting_start(struct accepting *a, struct hartebeest_context *hb, const char *name,
-			   const struct beest_limit *limit)
+/* Chooses the records that the next look reads. */
+static int accept_next(void *data, struct beest_directory_reads *reads)
 {
+	struct accepting *a = data;
+	struct service *service;
+	const struct beest_requests_row *row;
+	int64_t now = beest_clock_now(), third;
+	bool fresh = false;
 	size_t i;
-	int ret;
 
-	a->hb = hb;
-	ret = directory_open(&a->directory, hb, name);
-	if (ret == 0)
-		ret = accepting_lock(a);
-	if (ret < 0)
-		return ret;
-
-	if (!a->service->renew_at)
-		a->service->renew_at = beest_clock_deadline(
-			BEEST_MIN(RENEW_FIRST, directory_ttl(&a->directory) / 3));
-	a->wait = (struct beest_wait){ .each = accept_each, .limit = limit };
-	beest_directory_wait(&a->directory, &a->wait, a->gets, see_service, a);
-	a->wait.most = 1 + SLOTS;
-	for (i = 0; i < SLOTS; i++) {
-		a->slots[i].accepting = a;
-		a->gets[1 + i] = (struct beest_wait_get){
-			.kind = BEEST_KIND_REQUEST, .key = a->slots[i].key, .name = name,
-			.see = see_request, .data = &a->slots[i],
-			.placed_as = a->directory.list.key,
-		};
+	if (a->state == ACCEPT_DONE)
+		return 1;
+	service = accepting_lock(a);
+	if (!service)
+		return -ENOTCONN;
+	third = directory_ttl(&a->directory) / 3;
+	if (!service->renew_at)
+		service->renew_at = beest_clock_deadline(BEEST_MIN(RENEW_FIRST, third));
+	for (i = 0; i < service->requests.named_count && reads->count < BEEST_DIRECTORY_READS;
+	     i++) {
+		row = beest_requests_named(&service->requests, i);
+		if (!beest_requests_is_open(row) || row->state == BEEST_REQUEST_CLOSED ||
+		    row->read_at > now)
+			continue;
+		reads->ids[reads->count++] = row->id;
+		fresh |= !row->read_at;
 	}
-	slots_fill(a);
-	a->fresh = false;
 	accepting_unlock(a);
+	reads->hurry = fresh && a->state == ACCEPT_LISTENS;
+	a->state = ACCEPT_BLIND;
 
 	return 0;
 }
@@ -580,29 +463,31 @@ static void accepting_show(struct accepting *a)
 {
 	const struct beest_request_id id = beest_directory_id(a->request);
 
-	if (beest_directory_say_one(&a->directory, BEEST_SERVICE_ACCEPTED, &id) == 0)
+	if (beest_directory_append_one(&a->directory, BEEST_SERVICE_ACCEPTED, &id) == 0)
 		beest_list_offer(&a->directory.list);
 }
 
 int beest_service_accept(struct hartebeest_context *hb, const char *name,
 			 struct hartebeest_client *request, const struct beest_limit *limit)
 {
-	struct hartebeest_client found;
-	struct accepting a = { .request = &found };
+	static const struct beest_directory_steps steps = {
+		.see_list = see_service, .see_request = see_request, .next = accept_next,
+	};
+	struct accepting a = { .hb = hb, .request = request };
 	int ret;
 
-	ret = accepting_start(&a, hb, name, limit);
-	if (ret == 0)
-		ret = wait_twice(a.directory.registry, &a.wait, &a.fresh);
-	if (a.found) {
-		*request = found;
+	ret = directory_open(&a.directory, hb, name);
+	if (ret < 0)
+		return ret;
+	ret = beest_directory_run(&a.directory, limit, &steps, &a);
+	if (a.state == ACCEPT_DONE) {
 		accepting_show(&a);
 		ret = 0;
 	}
 	beest_directory_end(&a.directory);
-	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !a.wait.failing)
+	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !a.directory.failing)
 		return beest_fail(-ret, "no client has asked for service '%s'%s%s", name,
-				  *a.full ? "; " : "", a.full);
+				  *a.directory.full ? "; " : "", a.directory.full);
 
 	return ret;
 }
@@ -687,7 +572,7 @@ static int request_close(struct beest_directory *directory, const struct beest_r
 			.ttl = beest_lease_ttl(directory->registry->leases),
 		},
 	};
-	ret = beest_directory_say_one(directory, BEEST_SERVICE_ENDED, id);
+	ret = beest_directory_append_one(directory, BEEST_SERVICE_ENDED, id);
 	memcpy(&extras[1], directory->list.extras, sizeof(directory->list.extras));
 
 	if (ret == 0)
@@ -703,14 +588,14 @@ static int service_refuse(struct hartebeest_context *hb, struct beest_directory 
 			  const struct hartebeest_client *request)
 {
 	const struct beest_request_id id = beest_directory_id(request);
-	struct beest_requests_row *known;
+	struct beest_requests_row *row;
 	struct service *service;
 
 	pthread_mutex_lock(&hb->objects.lock);
 	service = service_look(hb, directory->service);
-	known = service ? beest_requests_find(&service->requests, &id) : NULL;
-	if (known)
-		request_give_up(known);
+	row = service ? beest_requests_find(&service->requests, &id) : NULL;
+	if (row)
+		row_close(row);
 	pthread_mutex_unlock(&hb->objects.lock);
 	if (!service)
 		return beest_fail(ENOENT, "this context has no request with the key '%s' and does "
@@ -752,7 +637,7 @@ int beest_service_close(struct hartebeest_context *hb, const char *name)
 	body.since = service ? service->since : 0;
 	pthread_mutex_unlock(&hb->objects.lock);
 	ret = beest_context_destroy(hb, &service_kind, name);
-	if (ret == 0 && beest_directory_say(&directory, &body) == 0)
+	if (ret == 0 && beest_directory_append(&directory, &body) == 0)
 		beest_list_offer(&directory.list);
 	beest_directory_end(&directory);
 
