@@ -96,7 +96,7 @@ static int pending_append(struct beest_pending *pending, bool missing,
 	struct beest_directory *directory = &pending->directory;
 	int ret = 0;
 
-	if (missing && !beest_list_is_saying(&directory->list))
+	if (missing && !beest_list_is_appending(&directory->list))
 		ret = beest_directory_append_one(directory, BEEST_SERVICE_ASKS, &pending->id);
 	if (ret == 0)
 		ret = beest_directory_run(directory, limit, &steps, &a);
@@ -313,27 +313,15 @@ bool beest_client_leave(struct beest_client *client, const char *key)
 
 /* ----------------------------------------------------------------- a request in vain --- */
 
-static const char *reached_text(const struct beest_requests *requests,
-				const struct beest_request_id *id)
-{
-	const struct beest_requests_row *row = beest_requests_find(requests, id);
-
-	switch (row ? row->listed : BEEST_LISTED_NOT) {
-	case BEEST_LISTED_ASKED:
-		return "not accepted";
-	case BEEST_LISTED_ACCEPTED:
-		return "accepted";
-	case BEEST_LISTED_ENDED:
-		return "ended";
-	default:
-		return "not seen";
-	}
-}
-
 static void listener_add(const struct beest_directory *directory,
 			 const struct beest_requests *requests,
 			 const struct beest_request_id *id, struct beest_text *text)
 {
+	static const char *const reached[] = {
+		[BEEST_LISTED_NOT] = "not seen", [BEEST_LISTED_ASKED] = "not accepted",
+		[BEEST_LISTED_ACCEPTED] = "accepted", [BEEST_LISTED_ENDED] = "ended",
+	};
+	const struct beest_requests_row *row = beest_requests_find(requests, id);
 	char who[BEEST_PRESENCE_TEXT];
 
 	if (!requests->shows)
@@ -347,41 +335,29 @@ static void listener_add(const struct beest_directory *directory,
 				"stopped", directory->service, who);
 	else
 		beest_text_item(text, "%s listens to service '%s' and has %s this request", who,
-				directory->service, reached_text(requests, id));
-}
-
-/* The request with that key of the peer may be withdrawn meanwhile. */
-static bool pending_find(struct beest_client *client, const char *key,
-			 struct beest_directory *directory, struct beest_request_id *id)
-{
-	const struct beest_pending *pending;
-	bool found = false;
-
-	pthread_mutex_lock(&client->lock);
-	for (pending = client->pending; pending && !found; pending = pending->next)
-		if (strcmp(pending->request.peer_key, key) == 0) {
-			*id = pending->id;
-			found = beest_directory_find(directory, pending->directory.registry,
-						     pending->directory.service) == 0;
-		}
-	pthread_mutex_unlock(&client->lock);
-
-	return found;
+				directory->service,
+				reached[row ? row->listed : BEEST_LISTED_NOT]);
 }
 
 void beest_client_explain(struct beest_client *client, const char *key, struct beest_text *text)
 {
-	struct beest_directory directory;
-	struct beest_request_id id;
+	struct beest_pending *each, asked;
 	struct beest_requests requests = { 0 };
 	struct beest_kv_value value = { 0 };
+	bool found = false;
 
-	if (!pending_find(client, key, &directory, &id))
+	pthread_mutex_lock(&client->lock);
+	for (each = client->pending; each && !found; each = each->next)
+		if (strcmp(each->request.peer_key, key) == 0) {
+			asked = *each;
+			found = true;
+		}
+	pthread_mutex_unlock(&client->lock);
+	if (!found)
 		return;
-	if (beest_list_fetch(&directory.list, &value) == 0 &&
-	    beest_requests_see(&requests, &directory.list, &value) == 0)
-		listener_add(&directory, &requests, &id, text);
+	if (beest_list_fetch(&asked.directory.list, &value) == 0 &&
+	    beest_requests_see(&requests, &asked.directory.list, &value) == 0)
+		listener_add(&asked.directory, &requests, &asked.id, text);
 	beest_kv_values_free(&value, 1);
 	beest_requests_end(&requests);
-	beest_directory_end(&directory);
 }

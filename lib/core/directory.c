@@ -101,7 +101,7 @@ int beest_directory_append(struct beest_directory *directory,
 {
 	uint8_t bytes[BEEST_SERVICE_MAX];
 
-	return beest_list_say(&directory->list, bytes,
+	return beest_list_append(&directory->list, bytes,
 			      (size_t)beest_record_service_encode(body, bytes));
 }
 
@@ -176,6 +176,8 @@ int beest_directory_see(struct beest_directory *directory, struct beest_requests
 {
 	int ret = beest_requests_see(requests, &directory->list, value);
 
+	requests->full = beest_list_is_refused(&directory->list, value) ||
+			 beest_requests_is_large(requests);
 	full_write(directory, requests);
 
 	return ret;
@@ -202,30 +204,26 @@ static int ids_keep(struct beest_directory *directory, const struct beest_servic
 	return 0;
 }
 
-/* What is between two entries: the first bytes are dropped as long as there is a @surplus. */
-static void unread_keep(struct beest_directory *directory, const uint8_t *bytes,
-			const uint8_t *end, size_t *surplus)
-{
-	size_t size = (size_t)(end - bytes), dropped = BEEST_MIN(size, *surplus);
-
-	*surplus -= dropped;
-	bytes_keep(directory, bytes + dropped, size - dropped);
-}
-
-static int unread_keep_all(struct beest_directory *directory, size_t surplus,
-			   const struct beest_kv_value *value)
+/* What is between the entries: may be of another version or secret.  Of much, the last counts. */
+static int unread_keep(struct beest_directory *directory, const struct beest_kv_value *value)
 {
 	const uint8_t *behind = value->bytes;	/* the last entry */
 	struct beest_entry_reader reader;
 	struct beest_record entry;
+	size_t surplus;
 	int ret;
 
 	beest_list_read(&directory->list, value, &reader);
 	while ((ret = beest_entry_next(&reader, &entry)) > 0) {
-		unread_keep(directory, behind, reader.entry, &surplus);
+		bytes_keep(directory, behind, (size_t)(reader.entry - behind));
 		behind = reader.entry + reader.entry_size;
 	}
-	unread_keep(directory, behind, value->bytes + value->size, &surplus);
+	bytes_keep(directory, behind, (size_t)(value->bytes + value->size - behind));
+	if (directory->shorter_size > BEEST_REQUESTS_UNREAD) {
+		surplus = directory->shorter_size - BEEST_REQUESTS_UNREAD;
+		directory->shorter_size = BEEST_REQUESTS_UNREAD;
+		memmove(directory->shorter, directory->shorter + surplus, BEEST_REQUESTS_UNREAD);
+	}
 
 	return ret;
 }
@@ -242,7 +240,6 @@ int beest_directory_shorten(struct beest_directory *directory,
 	const struct beest_service_body listens = {
 		.word = BEEST_SERVICE_LISTENS, .since = since,
 	};
-	size_t kept = BEEST_MIN(requests->unread, BEEST_REQUESTS_UNREAD);
 	int ret;
 
 	free(directory->shorter);
@@ -253,7 +250,7 @@ int beest_directory_shorten(struct beest_directory *directory,
 		return value->bytes ? beest_fail(ENOMEM, "no memory for a list of %zu bytes",
 						 value->size) : 0;
 
-	ret = unread_keep_all(directory, requests->unread - kept, value);
+	ret = unread_keep(directory, value);
 	if (ret == 0)
 		ret = ids_keep(directory, &listens);
 	if (ret == 0)
@@ -278,7 +275,7 @@ static void shorter_store(struct beest_directory *directory)
 
 struct slot {
 	struct run *run;
-	struct beest_request_id id;
+	const struct beest_request_id *id;
 	char key[BEEST_KEY_MAX + 1];
 };
 
@@ -306,7 +303,7 @@ static int run_see_request(void *data, const struct beest_record *record)
 {
 	const struct slot *slot = data;
 
-	return slot->run->steps->see_request(slot->run->data, &slot->id, record);
+	return slot->run->steps->see_request(slot->run->data, slot->id, record);
 }
 
 static int run_next(struct run *run)
@@ -319,7 +316,6 @@ static int run_next(struct run *run)
 	reads->hurry = false;
 	ret = run->steps->next ? run->steps->next(run->data, reads) : 0;
 	for (i = 0; i < reads->count; i++) {
-		run->slots[i].id = reads->ids[i];
 		beest_directory_key(run->directory, &reads->ids[i], run->slots[i].key);
 		run->gets[1 + i].answered = false;
 	}
@@ -340,7 +336,7 @@ static int run_each(void *data)
 	for (i = 0; i < run->reads.count && ret == 0; i++) {
 		get = &run->gets[1 + i];
 		if (get->answered && get->seen <= 0)
-			ret = run->steps->see_request(run->data, &run->slots[i].id, NULL);
+			ret = run->steps->see_request(run->data, &run->reads.ids[i], NULL);
 	}
 
 	return ret == 0 ? run_next(run) : ret;
@@ -357,7 +353,7 @@ static void run_start(struct run *run, const struct beest_limit *limit)
 		.see_list = run_see_list, .data = run,
 	};
 	for (i = 0; i < BEEST_DIRECTORY_READS; i++) {
-		run->slots[i].run = run;
+		run->slots[i] = (struct slot){ .run = run, .id = &run->reads.ids[i] };
 		run->gets[1 + i] = (struct beest_wait_get){
 			.kind = BEEST_KIND_REQUEST, .key = run->slots[i].key, .name = name,
 			.see = run_see_request, .data = &run->slots[i], .placed_as = list->key,
@@ -381,7 +377,7 @@ int beest_directory_run(struct beest_directory *directory, const struct beest_li
 	if (ret == 0)
 		ret = beest_wait_run(directory->registry, &run.wait);
 	if ((ret == -EAGAIN || ret == -ETIMEDOUT) && !run.wait.failing &&
-	    (run.reads.hurry || beest_list_is_saying(&directory->list)))
+	    (run.reads.hurry || beest_list_is_appending(&directory->list)))
 		ret = beest_wait_run(directory->registry, &run.wait);
 	directory->failing = run.wait.failing;
 

@@ -57,7 +57,7 @@ void beest_directory_ends(const struct beest_directory *directory,
 bool beest_directory_is_own(const struct beest_directory *directory,
 			    const struct beest_incarnation *author);
 
-/* As beest_requests_see(); also writes directory->full. */
+/* As beest_requests_see(), behind what the look has appended: also finds a full list. */
 int beest_directory_see(struct beest_directory *directory, struct beest_requests *requests,
 			const struct beest_kv_value *value);
 

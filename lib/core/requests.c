@@ -230,7 +230,7 @@ static void named_count(struct beest_requests *requests)
 	}
 }
 
-int beest_requests_see(struct beest_requests *requests, struct beest_list *list,
+int beest_requests_see(struct beest_requests *requests, const struct beest_list *list,
 		       const struct beest_kv_value *value)
 {
 	struct beest_entry_reader reader;
@@ -242,7 +242,6 @@ int beest_requests_see(struct beest_requests *requests, struct beest_list *list,
 		beest_requests_named(requests, i)->listed = BEEST_LISTED_BEFORE;
 	requests->shows = 0;
 	requests->bytes = requests->unread = value->bytes ? value->size : 0;
-	requests->full = beest_list_is_refused(list, value) || beest_requests_is_large(requests);
 	beest_list_read(list, value, &reader);
 	while ((ret = beest_entry_next(&reader, &entry)) > 0) {
 		requests->unread -= reader.entry_size;

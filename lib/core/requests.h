@@ -57,7 +57,7 @@ struct beest_requests {
 
 	size_t bytes;			/* of the list */
 	size_t unread;			/* of these, those that are no entry for this process */
-	bool full;			/* it takes no further entry */
+	bool full;			/* it takes no further entry, see beest_directory_see() */
 };
 
 /*
@@ -69,10 +69,10 @@ struct beest_requests {
 void beest_requests_end(struct beest_requests *requests);
 
 /*
- * Takes what a look has read, an absent list too, behind what the look has appended.  Goes through
- * what the list names, not through all that is remembered.  -ENOMEM, -EIO.
+ * Takes what a look has read, an absent list too.  Goes through what the list names, not through
+ * all that is remembered.  -ENOMEM, -EIO.
  */
-int beest_requests_see(struct beest_requests *requests, struct beest_list *list,
+int beest_requests_see(struct beest_requests *requests, const struct beest_list *list,
 		       const struct beest_kv_value *value);
 
 /* NULL: it was never seen. */

@@ -2,9 +2,9 @@
 /*
  * service.h - the listener of a service, for clients that are not known in advance
  *
- * Owns which requests a listener has accepted, and how either end leaves.  Those that this context
- * makes are client's.  Knows nothing of queue pairs but the keys under which both ends publish
- * theirs.
+ * Owns which requests the listener has accepted, and how either end closes one.  Those that this
+ * context makes are client's.  Knows nothing of queue pairs but the keys under which both ends
+ * publish theirs.
  */
 #ifndef BEEST_SERVICE_H
 #define BEEST_SERVICE_H

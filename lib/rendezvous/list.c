@@ -39,8 +39,8 @@ int beest_list_start(struct beest_list *list, struct beest_registry *registry,
 
 void beest_list_end(struct beest_list *list)
 {
-	free(list->said);
-	list->said = NULL;
+	free(list->entries);
+	list->entries = NULL;
 }
 
 /* --------------------------------------------------------------------- appending --- */
@@ -59,44 +59,44 @@ int beest_list_encode(const struct beest_list *list, const void *body, size_t si
 	return beest_entry_encode(list->registry->seal, &record, list->key, bytes);
 }
 
-bool beest_list_is_saying(const struct beest_list *list)
+bool beest_list_is_appending(const struct beest_list *list)
 {
 	return !list->extras[BEEST_LIST_WRITES - 1].done;
 }
 
-int beest_list_say(struct beest_list *list, const void *body, size_t size)
+int beest_list_append(struct beest_list *list, const void *body, size_t size)
 {
-	uint8_t entry[BEEST_ENTRY_MAX], *said;
-	size_t previous = beest_list_is_saying(list) ? list->said_size : 0;
+	uint8_t entry[BEEST_ENTRY_MAX], *entries;
+	size_t previous = beest_list_is_appending(list) ? list->entries_size : 0;
 	int ret = beest_registry_announce(list->registry);
 
 	if (ret == 0)
 		ret = beest_list_encode(list, body, size, entry);
 	if (ret < 0)
 		return ret;
-	said = realloc(list->said, previous + (size_t)ret);
-	if (!said)
+	entries = realloc(list->entries, previous + (size_t)ret);
+	if (!entries)
 		return beest_fail(ENOMEM, "no memory for an entry of %d bytes", ret);
 
-	memcpy(said + previous, entry, (size_t)ret);
-	list->said = said;
-	list->said_size = previous + (size_t)ret;
+	memcpy(entries + previous, entry, (size_t)ret);
+	list->entries = entries;
+	list->entries_size = previous + (size_t)ret;
 	list->extras[0].done = list->extras[1].done = false;
-	list->extras[1].write.value = said;
-	list->extras[1].write.size = list->said_size;
+	list->extras[1].write.value = entries;
+	list->extras[1].write.size = list->entries_size;
 
 	return 0;
 }
 
 bool beest_list_is_refused(struct beest_list *list, const struct beest_kv_value *value)
 {
-	size_t size = list->said_size;
+	size_t size = list->entries_size;
 
-	if (beest_list_is_saying(list))
+	if (beest_list_is_appending(list))
 		return false;
-	list->said_size = 0;
+	list->entries_size = 0;
 
-	return size && value->size && !memmem(value->bytes, value->size, list->said, size);
+	return size && value->size && !memmem(value->bytes, value->size, list->entries, size);
 }
 
 void beest_list_offer(struct beest_list *list)
@@ -108,7 +108,7 @@ void beest_list_offer(struct beest_list *list)
 		.deadline = beest_look_brief(list->registry, list->server),
 	};
 
-	if (beest_list_is_saying(list))
+	if (beest_list_is_appending(list))
 		beest_look_take(list->registry, &look);
 	list->extras[0].done = true;
 }
@@ -120,7 +120,7 @@ void beest_list_read(const struct beest_list *list, const struct beest_kv_value 
 			 value->bytes ? value->size : 0);
 }
 
-/* -------------------------------------------------------------------- compaction --- */
+/* --------------------------------------------------------------------- replacing --- */
 
 int beest_list_fetch(struct beest_list *list, struct beest_kv_value *value)
 {

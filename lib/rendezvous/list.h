@@ -24,8 +24,8 @@ struct beest_list {
 	char key[BEEST_KEY_MAX + 1];
 	/* Go along with the looks until they are done. */
 	struct beest_look_extra extras[BEEST_LIST_WRITES];
-	uint8_t *said;			/* the entries that they append */
-	size_t said_size;
+	uint8_t *entries;		/* that they append */
+	size_t entries_size;
 };
 
 /* Errors of beest_registry_key(). */
@@ -34,10 +34,10 @@ int beest_list_start(struct beest_list *list, struct beest_registry *registry,
 void beest_list_end(struct beest_list *list);
 
 /* Has the looks from now on append an entry of this context.  -EMSGSIZE, -ENOMEM. */
-int beest_list_say(struct beest_list *list, const void *body, size_t size);
+int beest_list_append(struct beest_list *list, const void *body, size_t size);
 
 /* Is anything to be appended? */
-bool beest_list_is_saying(const struct beest_list *list);
+bool beest_list_is_appending(const struct beest_list *list);
 
 /*
  * Is what this process appended missing from the value that was read behind it?  Then the server
@@ -55,7 +55,7 @@ void beest_list_offer(struct beest_list *list);
 void beest_list_read(const struct beest_list *list, const struct beest_kv_value *value,
 		     struct beest_entry_reader *reader);
 
-/* -------------------------------------------------------------------- compaction --- */
+/* --------------------------------------------------------------------- replacing --- */
 
 /* Reads the list for a replacement.  *value is for beest_kv_values_free(). */
 int beest_list_fetch(struct beest_list *list, struct beest_kv_value *value);

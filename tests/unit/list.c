@@ -293,13 +293,13 @@ static void member_act(struct member *member, char act, const char *letters)
 	switch (act) {
 	case '+':
 		for (; *letters; letters++)
-			assert_int_equal(beest_list_say(&member->list, letters, 1), 0);
-		assert_true(beest_list_is_saying(&member->list));
+			assert_int_equal(beest_list_append(&member->list, letters, 1), 0);
+		assert_true(beest_list_is_appending(&member->list));
 		break;
 	case '=':
 		assert_int_equal(member_look(member, found), 0);
 		assert_string_equal(found, letters);
-		assert_false(beest_list_is_saying(&member->list));
+		assert_false(beest_list_is_appending(&member->list));
 		break;
 	case '~':
 		beest_list_offer(&member->list);
@@ -416,8 +416,8 @@ static void an_entry_that_is_too_long(void **state)
 	static const char body[BEEST_ENTRY_MAX];
 
 	start(state);
-	assert_int_equal(beest_list_say(&members[0].list, body, sizeof(body)), -EMSGSIZE);
-	assert_false(beest_list_is_saying(&members[0].list));
+	assert_int_equal(beest_list_append(&members[0].list, body, sizeof(body)), -EMSGSIZE);
+	assert_false(beest_list_is_appending(&members[0].list));
 	end();
 }
 

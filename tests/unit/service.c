@@ -740,7 +740,7 @@ static void a_request_without_a_record(void **state)
 	assert_in_range(fake_kv.keys - keys, 1, 6);
 }
 
-static void requests_look(struct beest_requests *requests, struct beest_list *list)
+static void requests_look(struct beest_requests *requests, const struct beest_list *list)
 {
 	struct beest_kv_value value = { 0 };
 	const void *bytes = fake_kv_get(fake_kv_server("a:1"), list_key, &value.size);
@@ -789,6 +789,59 @@ static void requests_are_forgotten(void **state)
 		requests_look(&requests, &list);
 		beest_requests_forget(&requests, 2 * BEEST_SECOND);
 		assert_int_equal(beest_requests_find(&requests, &id) != NULL, row->known);
+		fake_kv_evict(fake_kv_server("a:1"), list_key);
+		beest_requests_end(&requests);
+	}
+}
+
+/* The greatest word of a list counts, and what a listener knows outlives the list. */
+static void requests_only_go_on(void **state)
+{
+	enum { ASKS = BEEST_SERVICE_ASKS, ACCEPTED = BEEST_SERVICE_ACCEPTED,
+	       ENDED = BEEST_SERVICE_ENDED };
+	static const struct {
+		enum beest_service_word words[3];	/* in the list, in their order */
+		enum beest_request_state before, after;
+		int listed, reached;
+	} rows[] = {
+		{ { ASKS }, BEEST_REQUEST_PENDING, BEEST_REQUEST_PENDING, ASKS, ASKS },
+		{ { ACCEPTED, ASKS }, BEEST_REQUEST_PENDING, BEEST_REQUEST_INHERITED, ACCEPTED,
+		  ACCEPTED },
+		{ { ENDED, ACCEPTED, ASKS }, BEEST_REQUEST_PENDING, BEEST_REQUEST_PENDING, ENDED,
+		  ENDED },
+		{ { ASKS }, BEEST_REQUEST_INHERITED, BEEST_REQUEST_INHERITED, ASKS, ACCEPTED },
+		{ { ASKS }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED, ASKS, ACCEPTED },
+		{ { ACCEPTED }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED, ACCEPTED,
+		  ACCEPTED },
+		{ { ACCEPTED }, BEEST_REQUEST_CLOSED, BEEST_REQUEST_CLOSED, ACCEPTED, ENDED },
+		{ { (enum beest_service_word)77 }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED,
+		  BEEST_LISTED_NOT, ACCEPTED },
+		{ { 0 }, BEEST_REQUEST_CLOSED, BEEST_REQUEST_CLOSED, BEEST_LISTED_NOT, ENDED },
+	}, *row;
+	const struct beest_request_id id = { 7, 1 };
+	struct beest_requests requests = { 0 };
+	struct beest_requests_row *request;
+	struct beest_list list;
+	size_t i;
+
+	(void)state;
+	open_end(&ends[0]);
+	wait_in_vain(&ends[0]);			/* connects */
+	must(beest_list_start(&list, ends[0].hb->registry, BEEST_KIND_SERVICE, "kv/list"));
+	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
+		list_forge(BEEST_SERVICE_ASKS, &id);
+		requests_look(&requests, &list);
+		request = beest_requests_find(&requests, &id);
+		request->state = row->before;
+		fake_kv_evict(fake_kv_server("a:1"), list_key);
+		for (i = 0; i < BEEST_COUNT(row->words) && row->words[i]; i++)
+			list_forge(row->words[i], &id);
+		requests_look(&requests, &list);
+		assert_int_equal(request->listed, row->listed);
+		assert_int_equal(request->state, row->after);
+		assert_int_equal(beest_requests_reached(request), row->reached);
+		assert_int_equal(requests.asked, row->reached == ASKS && row->listed);
+		assert_int_equal(requests.accepted, row->reached == ACCEPTED && row->listed);
 		fake_kv_evict(fake_kv_server("a:1"), list_key);
 		beest_requests_end(&requests);
 	}
@@ -2188,6 +2241,7 @@ int main(void)
 		TEST(foreign_records),
 		TEST(a_request_without_a_record),
 		TEST(requests_are_forgotten),
+		TEST(requests_only_go_on),
 		TEST(an_evicted_list),
 		TEST(a_list_stays_short),
 		TEST(a_list_of_many),
