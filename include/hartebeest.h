@@ -31,7 +31,7 @@
  *   -EHOSTDOWN        connected, but no answer
  *   -EUSERS           too many connections
  *   -EMFILE, -ENFILE  no file descriptor left
- *   -EACCES           login missing or refused
+ *   -EACCES           the server demands a login, which the library does not have
  *   -EPROTO           not a Memcached server; or another rank has a different list of
  *                     servers, other participants or another secret
  *   -ENOBUFS          server out of memory
@@ -40,14 +40,12 @@
  *   -ENAMETOOLONG     hb1/JOB/KIND/KEY is longer than 250 bytes
  *   -EADDRINUSE       another process runs under this rank
  *
- * The library resolves names of servers, and reads login and secret, when a context first
+ * The library resolves names of servers, and reads the secret, when a context first
  * uses the server, not in hartebeest_open().  So that first use may also return
  *
- *   -EINVAL           a user without password, or the reverse; a secret that does not have
- *                     16 to 1024 bytes
+ *   -EINVAL           a secret that does not have 16 to 1024 bytes
  *   -EPERM            the secret's file belongs to another user, or others may read it
- *   -ENOSYS           a login, but libmemcached has no SASL; a secret, but this build has
- *                     no libcrypto
+ *   -ENOSYS           a secret, but this build has no libcrypto
  *
  * and the errno of open(2) and read(2).
  *
@@ -1064,7 +1062,7 @@ int hartebeest_qp_confirm(struct hartebeest_context *hb, const char *name,
  * there, or if the server does not answer; -ESHUTDOWN (within the last minute the peer closed its
  * queue pair and left), -EIO or -ENETDOWN (of the device: see hartebeest_event_get()),
  * -ENOENT (no such queue pair), -ENOTCONN (not connected to this key), -EBADMSG (a record with
- * values that no queue pair can have), -EACCES or -EPROTO (the server refuses the login, or is not
+ * values that no queue pair can have), -EACCES or -EPROTO (the server demands a login, or is not
  * a Memcached server), the error of the refill function, or as hartebeest_qp_connect().
  *
  * Since: 0.1
@@ -1601,10 +1599,9 @@ int hartebeest_counter_add(struct hartebeest_context *hb, const char *key, uint3
  * A failure that an earlier run left ends no wait.  So a rank that has neither published
  * nor waited before must know that the failure is of its own run: on the same host, its
  * process began before the failure, or the failed process is alive; on another host, it
- * began three seconds before the failure, and the servers demand no login.  If this is not
- * the first context of the process, the beginning of the context counts, not that of the
- * process.  A rank that does not know waits on, and if that wait fails, its sentence mentions
- * the failure.
+ * began three seconds before the failure.  If this is not the first context of the
+ * process, the beginning of the context counts, not that of the process.  A rank that does
+ * not know waits on, and if that wait fails, its sentence mentions the failure.
  *
  * Returns 0, or the error of a server, which then may not have stored the failure.
  *

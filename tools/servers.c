@@ -202,7 +202,8 @@ static const struct remedy {
 	{ EACCES, "socket file", "memcached -a 0777, or a mode that admits this user" },
 	{ EACCES, "a rule of this host", "'ip route get ADDRESS' shows a prohibit route; else look "
 	  "at SELinux, and at IPAddressDeny of systemd" },
-	{ EACCES, NULL, "set HARTEBEEST_EXC_USER and HARTEBEEST_EXC_PASSWORD_FILE" },
+	{ EACCES, NULL, "start memcached without -S and -Y: hartebeest(7), Security, has what to "
+	  "use instead" },
 	{ EADDRNOTAVAIL, NULL, "'getent hosts NAME' must find the name on every node" },
 	{ EHOSTDOWN, BEEST_KV_UNANSWERED, "'nc -vz HOST PORT' on that host itself: if it connects "
 	  "there, a firewall drops packets of this node (firewall-cmd --add-port=PORT/tcp); if "

@@ -382,13 +382,30 @@ static int refuse_repetition(const struct beest_hostport *list, size_t last)
 	return 0;
 }
 
+/* "USER:PASSWORD@HOST".  A password may contain any byte, so only what follows it is repeated. */
+static int refuse_login(const char *text)
+{
+	const char *at, *part;
+
+	for (at = strchr(text, '@'); at; at = strchr(at + 1, '@')) {
+		for (part = at; part > text && part[-1] != ','; part--)
+			;
+		if (*part != '/')	/* a path may contain it */
+			return beest_fail(EINVAL, "server %s has a login before it: "
+					  BEEST_NO_LOGIN, BEEST_QUOTE(strrchr(text, '@') + 1));
+	}
+	return 0;
+}
+
 int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t *count)
 {
 	struct beest_hostport *filled;
 	char *copy, *rest, *server;
 	size_t i, parts = 1;
-	int ret = 0;
+	int ret = refuse_login(text);
 
+	if (ret < 0)
+		return ret;
 	for (i = 0; text[i]; i++)
 		parts += text[i] == ',';
 	if (parts > BEEST_HOSTPORTS_MAX)

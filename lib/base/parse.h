@@ -67,11 +67,16 @@ struct beest_hostport {
 #define BEEST_HOSTPORT_PORT 11211
 #define BEEST_HOSTPORTS_MAX 1024
 
+/* For sentences about a server with a login. */
+#define BEEST_NO_LOGIN "the library does not log in: a secret (exchange.secret_file) protects " \
+	"records, and a private address or stunnel the server (hartebeest(7), Security)"
+
 /*
  * "host:port,host,10.0.0.1:11211,[::1]:11211,/run/memcached.sock".  The port is optional.  Names
  * become lower case, and IPv6 addresses take the form of inet_ntop(3), so that repeated servers
  * are found, which are an error.  An IPv6 address without brackets is refused, since its last
- * group reads as a port.  The caller releases *list with free(3).
+ * group reads as a port.  So is a login, whose sentence repeats no password.  The caller releases
+ * *list with free(3).
  */
 int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t *count);
 

@@ -5,7 +5,6 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/text.h"
@@ -177,11 +176,4 @@ void beest_text_clear(void *bytes, size_t size)
 
 	while (size--)
 		*byte++ = 0;
-}
-
-void beest_text_wipe(char *secret)
-{
-	if (secret)
-		beest_text_clear(secret, strlen(secret));
-	free(secret);
 }

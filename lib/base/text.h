@@ -68,7 +68,4 @@ void beest_text_item(struct beest_text *text, const char *format, ...) BEEST_PRI
 /* Overwrites a secret with zeros. */
 void beest_text_clear(void *bytes, size_t size);
 
-/* Overwrites a secret string, which may be NULL, and frees it. */
-void beest_text_wipe(char *secret);
-
 #endif

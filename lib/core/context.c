@@ -14,7 +14,6 @@
 #include "lib/base/file.h"
 #include "lib/base/lock.h"
 #include "lib/base/text.h"
-#include "lib/kv/login.h"
 #include "lib/rendezvous/presence.h"
 #include "lib/rendezvous/store.h"
 #include "lib/seal/seal.h"
@@ -419,7 +418,6 @@ static int open_registry(struct hartebeest_context *hb)
 		.log = &hb->log,
 	};
 	struct beest_hostport *servers;
-	struct beest_login login;
 	size_t i;
 	int ret;
 
@@ -437,19 +435,11 @@ static int open_registry(struct hartebeest_context *hb)
 	for (i = 0; i < config.server_count; i++)
 		servers[i].origin = hb->servers_origin;
 
-	ret = beest_login_read(&login, hb->options.user, hb->options.password_file,
-			       hb->options.password, &hb->log);
-	if (ret < 0 && hb->options.user && hb->options.password_file)
-		beest_options_fail_prefix(&hb->options, ret, "exchange.password_file");
-	if (ret == 0) {
-		config.servers = servers;
-		config.login = login.user ? &login : NULL;
-		ret = identify(hb);
-		config.seal = hb->seal;
-		if (ret == 0)
-			ret = beest_registry_open(&hb->registry, &config);
-		beest_login_free(&login);
-	}
+	config.servers = servers;
+	ret = identify(hb);
+	config.seal = hb->seal;
+	if (ret == 0)
+		ret = beest_registry_open(&hb->registry, &config);
 	free(servers);
 	return ret;
 }

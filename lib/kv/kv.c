@@ -19,7 +19,6 @@
 #include "lib/base/macro.h"
 #include "lib/kv/choice.h"
 #include "lib/kv/kv.h"
-#include "lib/kv/login.h"
 #include "lib/kv/memcached.h"
 #include "lib/kv/name.h"
 
@@ -40,7 +39,6 @@ struct beest_kv {
 	struct server *servers;
 	struct beest_choice *choices;	/* the same servers */
 	size_t count;
-	struct beest_login login;
 };
 
 /* --------------------------------------------------------------- sessions --- */
@@ -312,7 +310,7 @@ int beest_kv_compare(struct beest_kv *kv, size_t server, const char *key,
 
 static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
 {
-	struct beest_name *name = beest_name_new(where, kv->login.user ? &kv->login : NULL);
+	struct beest_name *name = beest_name_new(where);
 
 	if (!name)
 		return beest_fail(ENOMEM, "no memory for server %s", where->text);
@@ -322,28 +320,17 @@ static int server_open(struct beest_kv *kv, const struct beest_hostport *where)
 	return 0;
 }
 
-int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count,
-		  struct beest_login *login)
+int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count)
 {
-	struct beest_kv *kv;
+	struct beest_kv *kv = calloc(1, sizeof(*kv));
 	int ret = 0;
 
-#ifndef BEEST_HAVE_SASL
-	if (login)
-		return beest_fail(ENOSYS, "no login as user '%s': the libmemcached of this host "
-				  "was built without SASL", login->user);
-#endif
-	kv = calloc(1, sizeof(*kv));
 	if (kv) {
 		kv->servers = calloc(count, sizeof(*kv->servers));
 		kv->choices = calloc(count, sizeof(*kv->choices));
 	}
 	if (!kv || !kv->servers || !kv->choices)
 		ret = beest_fail(ENOMEM, "no memory for %zu servers", count);
-	if (ret == 0 && login) {
-		kv->login = *login;
-		memset(login, 0, sizeof(*login));
-	}
 	for (; ret == 0 && kv->count < count; kv->count++)
 		ret = server_open(kv, &servers[kv->count]);
 	if (ret < 0)
@@ -369,7 +356,6 @@ void beest_kv_close(struct beest_kv *kv)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	free(kv->servers);
 	free(kv->choices);
-	beest_login_free(&kv->login);
 	free(kv);
 }
 

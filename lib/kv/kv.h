@@ -22,14 +22,9 @@
 #include "lib/kv/request.h"
 
 struct beest_kv;
-struct beest_login;
 
-/*
- * Does not connect yet, and begins to resolve names without waiting.  @login is for all servers
- * and is left empty once it is taken over; NULL: none.  -ENOSYS: no login is possible; -ENOMEM.
- */
-int beest_kv_open(struct beest_kv **kv, const struct beest_hostport *servers, size_t count,
-		  struct beest_login *login);
+/* Does not connect yet, and begins to resolve names without waiting.  -ENOMEM. */
+int beest_kv_open(struct beest_kv **kv, const struct beest_hostport *servers, size_t count);
 void beest_kv_close(struct beest_kv *kv);
 
 /* See beest_choice_digest(). */

@@ -23,9 +23,6 @@
 #include "lib/kv/request.h"
 #include "lib/kv/sentence.h"
 
-/* More than libmemcached uses of the stack before it stores the name of the login mechanism. */
-#define STACK_SIZE (24 * 1024)
-
 /* An idle connection that brought an answer within this time most likely still works. */
 #define LAZY_TIME (100 * BEEST_MS)
 
@@ -68,10 +65,6 @@ static const struct meaning {
 	{ MEMCACHED_NOTSTORED, ENOBUFS, "it did not store the value" },
 	{ MEMCACHED_SERVER_ERROR, ENOBUFS, "it reports an error" },
 	{ MEMCACHED_E2BIG, EMSGSIZE, BEEST_KV_TOO_LARGE },
-	{ MEMCACHED_AUTH_PROBLEM, EACCES, "no login mechanism that both ends support: is the "
-		"PLAIN module of Cyrus SASL installed here?" },
-	{ MEMCACHED_AUTH_FAILURE, EACCES, "the login was refused: wrong user or password" },
-	{ MEMCACHED_AUTH_CONTINUE, EACCES, "the login was not completed" },
 	{ MEMCACHED_BAD_KEY_PROVIDED, EINVAL, "it refuses the key" },
 	{ MEMCACHED_KEY_TOO_BIG, EINVAL, "it refuses the key" },
 	{ MEMCACHED_INVALID_ARGUMENTS, EINVAL, "the address cannot be used" },
@@ -140,14 +133,9 @@ int beest_memcached_refused(const struct beest_memcached_address *address, int e
 
 static int session_fail(struct beest_memcached *session, int err, const char *phrase)
 {
-	const char *label = session->address->label;
-
 	session->sound = false;
-	if (err == EACCES && session->address->login)
-		return beest_fail(EACCES, "server %s, user '%s': %s", label,
-				  session->address->login->user, phrase);
 
-	return beest_fail(err, "server %s: %s", label, phrase);
+	return beest_fail(err, "server %s: %s", session->address->label, phrase);
 }
 
 /* The server's text behind SERVER_ERROR, such as a proxy's that cannot reach its own servers. */
@@ -176,8 +164,7 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 		message = memcached_server_error(
 			memcached_server_instance_by_position(session->handle, 0));
 	if (strstr(message, "unauthenticated"))
-		return session_fail(session, EACCES, "login missing: the server demands one "
-				    "(options exchange.user and exchange.password_file)");
+		return session_fail(session, EACCES, BEEST_KV_LOGIN);
 	if (strstr(message, "non-numeric"))
 		return session_fail(session, EBADMSG, NO_NUMBER);
 	if (rc == MEMCACHED_SERVER_ERROR && server_said(message, phrase, sizeof(phrase)))
@@ -186,11 +173,6 @@ static int code_fail(struct beest_memcached *session, memcached_return_t rc)
 		return session_fail(session, EAFNOSUPPORT, "the libmemcached of this host cannot "
 				    "use an IPv6 address: give the IPv4 address or install "
 				    "libmemcached 1.1");
-	/* libmemcached 1.1 turns the answer "unknown command" into this code; 1.0 goes on */
-	if (rc == MEMCACHED_UNKNOWN_READ_FAILURE && !session->answered && session->address->login)
-		return session_fail(session, EACCES, "it does not support logins (memcached "
-				    "without -S): leave exchange.user unset");
-
 	if (session->memory.claimed)
 		return session_fail(session, EPROTO, TOO_LONG);
 
@@ -223,20 +205,15 @@ static int code_judge(struct beest_memcached *session, memcached_return_t rc,
 {
 	memcached_return_t last = memcached_last_error(session->handle);
 
-	if (rc == MEMCACHED_SUCCESS || (rc == benign && last == MEMCACHED_SUCCESS)) {
-		session->answered = true;
-		return rc == MEMCACHED_SUCCESS ? 0 : -benign_err;
-	}
+	if (rc == MEMCACHED_SUCCESS)
+		return 0;
+	if (rc == benign && last == MEMCACHED_SUCCESS)
+		return -benign_err;
 
 	return code_fail(session, rc == benign || rc == MEMCACHED_NOTFOUND ? last : rc);
 }
 
 /* --------------------------------------------------------------- sessions --- */
-
-#ifndef BEEST_HAVE_SASL		/* never called: beest_kv_open() refuses */
-#define memcached_set_sasl_auth_data(memc, user, password) MEMCACHED_NOT_SUPPORTED
-#define memcached_destroy_sasl_auth_data(memc) ((void)(memc))
-#endif
 
 /*
  * Gives the result a buffer.  Without one, a claimed length of 2^64 - 2 plus the line end would
@@ -261,28 +238,19 @@ static bool handle_create(struct beest_memcached *session)
 		answer_prepare(&session->handle->result);
 }
 
-/* A login switches to the binary protocol. */
+/* Keys need no MEMCACHED_BEHAVIOR_VERIFY_KEY: request.c has checked each byte. */
 static bool handle_configure(const struct beest_memcached *session)
 {
-	const struct beest_memcached_address *address = session->address;
-	const struct beest_login *login = address->login;
-	const struct {
-		memcached_behavior_t behavior;
-		bool wanted;
-	} rows[] = {
-		{ MEMCACHED_BEHAVIOR_NO_BLOCK, true },
-		{ MEMCACHED_BEHAVIOR_TCP_NODELAY, true },
-		/* keys need no MEMCACHED_BEHAVIOR_VERIFY_KEY: request.c has checked each byte */
-		{ MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, !login },
+	static const memcached_behavior_t behaviors[] = {
+		MEMCACHED_BEHAVIOR_NO_BLOCK, MEMCACHED_BEHAVIOR_TCP_NODELAY,
+		MEMCACHED_BEHAVIOR_BUFFER_REQUESTS,
 	};
+	const struct beest_memcached_address *address = session->address;
 	memcached_return_t rc = MEMCACHED_SUCCESS;
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(rows) && rc == MEMCACHED_SUCCESS; i++)
-		if (rows[i].wanted)
-			rc = memcached_behavior_set(session->handle, rows[i].behavior, 1);
-	if (rc == MEMCACHED_SUCCESS && login)
-		rc = memcached_set_sasl_auth_data(session->handle, login->user, login->password);
+	for (i = 0; i < BEEST_COUNT(behaviors) && rc == MEMCACHED_SUCCESS; i++)
+		rc = memcached_behavior_set(session->handle, behaviors[i], 1);
 	if (rc == MEMCACHED_SUCCESS && address->port)
 		rc = memcached_server_add(session->handle, address->host, address->port);
 	else if (rc == MEMCACHED_SUCCESS)
@@ -328,8 +296,6 @@ void beest_memcached_free(struct beest_memcached *session)
 		session->next = __atomic_exchange_n(&forgotten, session, __ATOMIC_RELAXED);
 		return;
 	}
-	if (session->handle && session->address->login)
-		memcached_destroy_sasl_auth_data(session->handle);
 	/* libmemcached sends "quit" and waits for the server to hang up; a silent one never does */
 	if (session->handle)
 		memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 1);
@@ -339,18 +305,6 @@ void beest_memcached_free(struct beest_memcached *session)
 	free(session->answer);
 	free(session->lengths);
 	free(session);
-}
-
-/*
- * libmemcached 1.0.16 to 1.0.18 do not terminate the name of the login mechanism, and send
- * whatever follows it on the stack.  Zeros there end the name.
- */
-static __attribute__((noinline)) void stack_clear(void)
-{
-	char stack[STACK_SIZE];
-
-	memset(stack, 0, sizeof(stack));
-	__asm__ volatile("" : : "r"(stack) : "memory");	/* keeps the memset from being removed */
 }
 
 /* libmemcached applies its timeout to each read or write, and closes the connection then. */
@@ -363,8 +317,6 @@ static void timeout_set(struct beest_memcached *session)
 	left = BEEST_MIN(left, patience ? patience : INT64_MAX) / BEEST_MS;
 	ms = (uint64_t)BEEST_MAX(BEEST_MIN(left, INT32_MAX), 1);
 
-	if (session->address->login)
-		stack_clear();
 	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, ms);
 	memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, ms);
 }
@@ -455,34 +407,21 @@ static int write_answered(struct beest_memcached *session, struct beest_kv_write
 		return code_judge(session, rc, MEMCACHED_DATA_EXISTS, EEXIST);
 	if (rc != MEMCACHED_SUCCESS)
 		write->number = 0;
-	/* libmemcached does not know the binary protocol's code for a value that is no number */
-	if (write->verb == BEEST_KV_INCR && rc == MEMCACHED_UNKNOWN_READ_FAILURE &&
-	    session->address->login && session->answered)
-		return session_fail(session, EBADMSG, NO_NUMBER);
-
-	if (rc == MEMCACHED_E2BIG) {
-		session->answered = true;
+	if (rc == MEMCACHED_E2BIG)
 		return beest_fail(EMSGSIZE, "server %s: %s", session->address->label,
 				  BEEST_KV_TOO_LARGE);
-	}
 
 	return code_judge(session, rc, rows[write->verb].benign, rows[write->verb].err);
 }
 
 /*
- * A login means the binary protocol, in which quiet writes would shift the answers after them,
- * so they are answered there.  In the text protocol any doubtful code is a failure: libmemcached
- * reconnects silently, so earlier writes may be lost while later ones would be carried out.
+ * Any doubtful code is a failure: libmemcached reconnects silently, so earlier writes may be lost
+ * while later ones would be carried out.
  */
 static int write_quiet(struct beest_memcached *session, struct beest_kv_write *write)
 {
 	memcached_return_t rc;
 	int ret;
-
-	if (session->address->login) {
-		ret = write_answered(session, write);
-		return session->sound && ret != -EMSGSIZE ? 0 : ret;
-	}
 
 	rc = memcached_behavior_set(session->handle, MEMCACHED_BEHAVIOR_NOREPLY, 1);
 	if (rc == MEMCACHED_SUCCESS)

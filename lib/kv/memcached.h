@@ -11,7 +11,6 @@
 
 #include <sys/types.h>
 
-#include "lib/kv/login.h"
 #include "lib/kv/memory.h"
 #include "lib/kv/request.h"
 
@@ -19,7 +18,6 @@ struct beest_memcached_address {
 	char host[256];		/* numeric, or the path of a socket */
 	uint16_t port;		/* 0: a Unix socket */
 	char label[600];	/* for sentences: the configured text, and a name's address */
-	const struct beest_login *login;	/* NULL: none */
 };
 
 struct beest_memcached {
@@ -31,7 +29,6 @@ struct beest_memcached {
 	struct memcached_st *handle;
 	struct beest_memory memory;	/* of the handle */
 	struct beest_memcached_answer *answer;
-	bool answered;		/* the server has answered as a Memcached does */
 	int64_t heard;		/* when a canary, or a last write's answer, arrived; 0: never */
 	struct beest_memcached *next;	/* in the list of sessions that cannot be freed */
 
@@ -45,7 +42,7 @@ struct beest_memcached {
 
 /*
  * @address must outlive the session.  The first request connects.  NULL: no memory, or
- * libmemcached refuses the address, a setting or the login.
+ * libmemcached refuses the address or a setting.
  */
 struct beest_memcached *beest_memcached_new(const struct beest_memcached_address *address);
 

@@ -34,7 +34,6 @@ struct known_address {
 
 struct beest_name {
 	struct beest_hostport server;
-	const struct beest_login *login;
 	bool numeric;			/* nothing to resolve */
 	const struct beest_memcached_address *current, *proven;	/* atomic; NULL: none yet */
 
@@ -82,7 +81,6 @@ static const struct beest_memcached_address *address_know(struct beest_name *nam
 	if (!known)
 		return NULL;
 	address = &known->address;
-	address->login = name->login;
 	address->port = name->server.port;
 	beest_text_copy(address->host, sizeof(address->host), host);
 	if (strstr(text, host))
@@ -345,8 +343,7 @@ static void numeric_take(struct beest_name *name)
 	}
 }
 
-struct beest_name *beest_name_new(const struct beest_hostport *server,
-				  const struct beest_login *login)
+struct beest_name *beest_name_new(const struct beest_hostport *server)
 {
 	struct beest_name *name = calloc(1, sizeof(*name));
 	pthread_condattr_t monotonic;
@@ -355,7 +352,6 @@ struct beest_name *beest_name_new(const struct beest_hostport *server,
 		return NULL;
 
 	name->server = *server;
-	name->login = login;
 	name->users = 1;
 	name->pause = NAME_PAUSE;
 	pthread_mutex_init(&name->lock, NULL);

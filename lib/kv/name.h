@@ -23,12 +23,8 @@
 
 struct beest_name;
 
-/*
- * Begins to resolve the name.  @login is for all addresses, which live as long as the name; NULL:
- * none.  NULL: no memory.
- */
-struct beest_name *beest_name_new(const struct beest_hostport *server,
-				  const struct beest_login *login);
+/* Begins to resolve the name.  Its addresses live as long as it does.  NULL: no memory. */
+struct beest_name *beest_name_new(const struct beest_hostport *server);
 void beest_name_free(struct beest_name *name);	/* accepts NULL */
 
 /* As configured. */

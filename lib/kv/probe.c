@@ -165,8 +165,7 @@ static int answer_judge(const struct probe *probe)
 		const char *phrase;	/* NULL: that of the server */
 	} rows[] = {
 		{ "ERROR Too many", EUSERS, "it has too many connections (memcached -c)" },
-		{ "CLIENT_ERROR unauth", EACCES, "login missing: the server demands one of the "
-			"text protocol (memcached -Y), which libmemcached does not know" },
+		{ "CLIENT_ERROR unauth", EACCES, BEEST_KV_LOGIN },
 		{ "SERVER_ERROR", ENOBUFS, NULL },
 	};
 	size_t i;
@@ -252,10 +251,7 @@ static int ask_text(struct probe *probe)
 	return 0;
 }
 
-/*
- * 0: it speaks the binary protocol, and there is a login; 1: the server closed the connection
- * without an answer.
- */
+/* 1: the server closed the connection without an answer. */
 static int ask_binary(struct probe *probe)
 {
 	static const uint8_t noop[24] = { 0x80, 0x0a };		/* only a header */
@@ -274,11 +270,8 @@ static int ask_binary(struct probe *probe)
 		return 1;
 	if (probe->used < sizeof(noop) || answer[0] != BINARY_ANSWER)
 		return answer_judge(probe);
-	if (probe->address->login)
-		return 0;
 	if (answer[STATUS_AT] == 0 && answer[STATUS_AT + 1] == STATUS_AUTH)
-		return probe_fail(probe, EACCES, "login missing: the server demands one (options "
-				  "exchange.user and exchange.password_file)");
+		return probe_fail(probe, EACCES, BEEST_KV_LOGIN);
 
 	return probe_fail(probe, EPROTO,
 			  "it speaks the binary protocol only (memcached -B binary)");

@@ -14,7 +14,6 @@
 struct beest_memcached_address;
 
 struct beest_kv_stats {
-	/* 0: the server shows them only after a login. */
 	uint64_t limit_bytes, evictions, item_bytes;
 	uint64_t time;			/* by its own clock, in seconds */
 	uint64_t connections_max, turned_away;	/* how often no more were possible */

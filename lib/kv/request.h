@@ -24,7 +24,7 @@
  * -EUSERS          too many connections
  * -ENOBUFS         the server is out of memory
  * -EMSGSIZE        value too large
- * -EACCES          login missing or refused, or no permission to connect
+ * -EACCES          the server demands a login, or no permission to connect
  * -EINVAL          a key that the protocol forbids (the sentence names the byte)
  * -EPROTO          an answer that is not Memcached's
  * -EBADMSG         the value to be incremented is not a number
@@ -81,7 +81,7 @@ struct beest_kv_write {
  * were carried out.  All of it takes one round trip.  Each answered write takes one more; over
  * a new connection, the canary is fetched before the first of them, which takes another.  The
  * answer to the last write proves as much as the canary: nothing is read then unless other
- * keys are asked for.  With a login every write takes a round trip.
+ * keys are asked for.
  *
  * Requests to the same server, from one run or from several threads, may go over different
  * connections and be carried out in any order.

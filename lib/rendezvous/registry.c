@@ -142,7 +142,7 @@ static int servers_open(struct beest_registry *registry,
 {
 	int ret;
 
-	ret = beest_kv_open(&registry->kv, config->servers, config->server_count, config->login);
+	ret = beest_kv_open(&registry->kv, config->servers, config->server_count);
 	if (ret < 0)
 		return ret;
 

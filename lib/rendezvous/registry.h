@@ -31,7 +31,6 @@ struct beest_login;
 struct beest_registry_config {
 	const struct beest_hostport *servers;
 	size_t server_count;
-	struct beest_login *login;	/* taken over; NULL: none */
 	const char *job;		/* safe in a key, at most BEEST_JOB_MAX bytes */
 	int rank;			/* -1: unknown */
 	const struct beest_ids *ranks;	/* of the job, outlive the registry; count 0: unknown */

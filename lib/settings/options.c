@@ -46,7 +46,6 @@
 #define DURATION .type = BEEST_OPTION_DURATION
 #define STRING .type = BEEST_OPTION_STRING
 #define WORD(list) .type = BEEST_OPTION_WORD, .words = (list)
-#define SECRET .type = BEEST_OPTION_SECRET
 #define AUTO .words = auto_words, .initial = "auto"
 
 static const struct beest_word auto_words[] = { { "auto", BEEST_AUTO }, { NULL, 0 } };
@@ -183,12 +182,6 @@ const struct beest_option beest_option_rows[] = {
 	  .check = check_servers, .called = { "MEMCACHED", "EXC_SERVERS" },
 	  .help = "Memcached servers: host:port, [IPv6]:port or socket path, separated by "
 		  "commas" },
-	{ "exchange.user", VARIABLE("HARTEBEEST_EXC_USER"), STRING, AT(user),
-	  .help = "name for servers that demand a login (SASL)" },
-	{ "exchange.password_file", VARIABLE("HARTEBEEST_EXC_PASSWORD_FILE"), STRING,
-	  AT(password_file), .help = "file whose first line is the password" },
-	{ "exchange.password", VARIABLE("HARTEBEEST_EXC_PASSWORD"), SECRET, AT(password),
-	  .help = "the password itself, from the environment only; a file is better" },
 	{ "exchange.secret_file", VARIABLE("HARTEBEEST_SECRET_FILE"), STRING, AT(secret_file),
 	  .help = "file with the job's secret: all records are encrypted and authenticated" },
 	{ "exchange.timeout", VARIABLE("HARTEBEEST_TIMEOUT"), DURATION, AT(timeout),
@@ -363,7 +356,6 @@ static const struct {
 				    false, set_duration },
 	[BEEST_OPTION_STRING] = { json_type_string, "text in quotes", true, set_string },
 	[BEEST_OPTION_WORD] = { json_type_string, "a word in quotes", false, set_word },
-	[BEEST_OPTION_SECRET] = { json_type_string, "text in quotes", true, set_string },
 };
 
 /* Writes "" for an option that is not given. */
@@ -373,8 +365,6 @@ static int value_text(const struct beest_option *row, const void *value, char *t
 	char *const *string = value;
 	const char *word;
 
-	if (row->type == BEEST_OPTION_SECRET)
-		return snprintf(text, size, "%s", *string ? "(hidden)" : "");
 	if (types[row->type].owned)
 		return snprintf(text, size, "%s", *string ? *string : "");
 	if (row->type == BEEST_OPTION_WORD)
@@ -558,8 +548,7 @@ static int fail_at(const struct beest_origin *origin, int ret, const char *name)
 static int fail_value(const struct reading *reading, int ret, const struct beest_option *row,
 		      const char *name)
 {
-	if (row->type != BEEST_OPTION_SECRET)
-		beest_fail(-ret, "%s (%s)", beest_error_text(), row->help);
+	beest_fail(-ret, "%s (%s)", beest_error_text(), row->help);
 	return fail_at(&reading->origin, ret, name);
 }
 
@@ -692,11 +681,7 @@ static int set_named(struct reading *reading, const char *name, const char *text
 		return reading->ret < 0 ? reading->ret :
 		       fail_in_source(&reading->origin, fail_named(name, entry));
 
-	/* Secrets belong neither in files that people copy and show, nor in source code. */
-	if (place.row->type == BEEST_OPTION_SECRET)
-		ret = beest_fail(EINVAL, "is read from environment %s only; a separate file is "
-				 "better: %s_file", place.row->environment, place.row->name);
-	else if (entry)
+	if (entry)
 		ret = check_type(place.row, entry);
 	if (!ret)
 		ret = set_place(reading, &place, text);
@@ -882,8 +867,6 @@ void beest_options_free(struct beest_options *options)
 {
 	const struct beest_option *row;
 
-	beest_text_wipe(options->password);
-	options->password = NULL;
 	for (row = beest_option_rows; row < beest_option_rows + ROWS; row++)
 		if (types[row->type].owned)
 			free(*(char **)value_at(options, row, BEEST_RC));

@@ -87,9 +87,6 @@ struct beest_options {
 	int64_t device_family;			/* device.family: AF_INET, AF_INET6, AF_UNSPEC */
 
 	char *servers;				/* exchange.servers; NULL: not given */
-	char *user;				/* exchange.user; NULL: no login */
-	char *password_file;			/* exchange.password_file; NULL: not given */
-	char *password;				/* exchange.password; NULL: not given */
 	char *secret_file;			/* exchange.secret_file; NULL: not given */
 	int64_t timeout;			/* exchange.timeout, ns */
 	int64_t ttl;				/* exchange.ttl, ns */
@@ -159,7 +156,6 @@ enum beest_option_type {
 	BEEST_OPTION_DURATION,	/* JSON string "30s" */
 	BEEST_OPTION_STRING,
 	BEEST_OPTION_WORD,	/* one of a fixed list; stored as its number */
-	BEEST_OPTION_SECRET,	/* from the environment only, and never shown */
 };
 
 struct beest_option {

@@ -331,7 +331,7 @@ static struct beest_kv *raw(void)
 {
 	struct beest_kv *exchange = NULL;
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
 	return exchange;
 }
 

@@ -206,7 +206,7 @@ static const char *home_of(const char *name)
 	for (i = 0; i < cache_count; i++)
 		list[i] = *cache_hostport(caches[i]);
 	snprintf(key, sizeof(key), "hb1/%s/msg/%s", job, name);
-	assert_int_equal(beest_kv_open(&exchange, list, (size_t)cache_count, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, list, (size_t)cache_count), 0);
 	snprintf(text, sizeof(text), "%s", raw_kv_server(exchange, key));
 	beest_kv_close(exchange);
 	return text;

@@ -359,7 +359,7 @@ static void put_value(const struct value *value)
 {
 	struct beest_kv *exchange = NULL;
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
 	assert_int_equal(raw_kv_put(exchange, value->key, value->bytes, value->size, 60,
 				    beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
 	beest_kv_close(exchange);
@@ -369,7 +369,7 @@ static void take_away(const struct value *value)
 {
 	struct beest_kv *exchange = NULL;
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
 	assert_int_equal(raw_kv_delete(exchange, value->key,
 				       beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
 	beest_kv_close(exchange);
@@ -606,7 +606,7 @@ static void get_value(struct value *value)
 	struct beest_kv *exchange = NULL;
 	struct beest_kv_value found;
 
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(cache), 1), 0);
 	assert_int_equal(raw_kv_get(exchange, keys, 1, &found,
 				    beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
 	assert_in_range(found.size, 0, VALUE_MAX);

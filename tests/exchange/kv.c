@@ -39,7 +39,7 @@ static int64_t briefly(void)
 
 static void open_at(const struct beest_hostport *endpoint)
 {
-	assert_int_equal(beest_kv_open(&exchange, endpoint, 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, endpoint, 1), 0);
 }
 
 static void start(const char *const *arguments)
@@ -504,7 +504,7 @@ static int pair_setup(void **state)
 		pair.caches[i] = cache_start(NULL);
 		pair.endpoints[i] = *cache_hostport(pair.caches[i]);
 	}
-	return beest_kv_open(&exchange, pair.endpoints, 2, NULL);
+	return beest_kv_open(&exchange, pair.endpoints, 2);
 }
 
 static int pair_teardown(void **state)
@@ -576,9 +576,9 @@ static void lists_agree_in_any_order(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(beest_kv_open(&one, list, 3, NULL), 0);
-	assert_int_equal(beest_kv_open(&other, turned, 3, NULL), 0);
-	assert_int_equal(beest_kv_open(&fewer, list, 2, NULL), 0);
+	assert_int_equal(beest_kv_open(&one, list, 3), 0);
+	assert_int_equal(beest_kv_open(&other, turned, 3), 0);
+	assert_int_equal(beest_kv_open(&fewer, list, 2), 0);
 	assert_true(beest_kv_digest(one) == beest_kv_digest(other));
 	assert_true(beest_kv_digest(one) != beest_kv_digest(fewer));
 	for (i = 0; i < 100; i++) {
@@ -607,7 +607,7 @@ static void the_choice_is_fixed(void **state)
 	size_t i;
 
 	(void)state;
-	assert_int_equal(beest_kv_open(&three, list, 3, NULL), 0);
+	assert_int_equal(beest_kv_open(&three, list, 3), 0);
 	for (i = 0; i < sizeof(homes) - 1; i++) {
 		snprintf(key, sizeof(key), "hb1/job/qp/%zu", i);
 		found[i] = raw_kv_server(three, key)[7];
@@ -738,7 +738,7 @@ static void foreign_services(void **state)
 		{ { NULL, 0, BYTES("SERVER_ERROR no\r\n"), 0, 0, 0 }, ENOBUFS,
 		  "it reports an error: 'SERVER_ERROR no'" },
 		{ { NULL, 0, BYTES("CLIENT_ERROR unauthenticated\r\n"), 0, 0, 0 }, EACCES,
-		  "login missing" },
+		  "it demands a login" },
 		{ { BYTES("ERROR Too many open connections\r\n"), NULL, 0, 0, 1, 0 }, EUSERS,
 		  "memcached -c" },
 		{ { NULL, 0, BYTES("VERSION 1\r\n"), 0, 0, 0 }, EHOSTDOWN, "silent" },
@@ -766,39 +766,58 @@ static void foreign_services(void **state)
 	}
 }
 
-/* Closes each connection at the first request unless it begins a TLS handshake. */
-static void *tls_serve(void *data)
-{
-	static const char alert[] = "\x15\x03\x03\x00\x02\x02\x28";
-	int fd, listener = *(int *)data;
-	char request[512];
+/* Closes each connection at the first request unless that is of its protocol. */
+struct stranger {
+	const char *first;		/* byte of a request */
+	const char *answer;
+	size_t size;
+	int err;
+	const char *sentence;
+	int listener;
+};
 
-	while ((fd = TEMP_FAILURE_RETRY(accept(listener, NULL, NULL))) >= 0) {
+static void *stranger_serve(void *data)
+{
+	const struct stranger *stranger = data;
+	char request[512];
+	int fd;
+
+	while ((fd = TEMP_FAILURE_RETRY(accept(stranger->listener, NULL, NULL))) >= 0) {
 		if (TEMP_FAILURE_RETRY(read(fd, request, sizeof(request))) > 0 &&
-		    request[0] == 0x16 &&
-		    send(fd, alert, sizeof(alert) - 1, MSG_NOSIGNAL) < 0)
-			perror("alert");
+		    request[0] == stranger->first[0] &&
+		    send(fd, stranger->answer, stranger->size, MSG_NOSIGNAL) < 0)
+			perror("stranger");
 		close(fd);
 	}
 	return NULL;
 }
 
-static void a_server_that_demands_tls(void **state)
+static void servers_of_other_protocols(void **state)
 {
+	struct stranger rows[] = {
+		{ "\x80", BYTES("\x81\x0a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), EPROTO,
+		  "it speaks the binary protocol only (memcached -B binary)", -1 },
+		{ "\x80", BYTES("\x81\x0a\0\0\0\0\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"), EACCES,
+		  "it demands a login (memcached -S or -Y), but the library does not log in", -1 },
+		{ "\x16", BYTES("\x15\x03\x03\x00\x02\x02\x28"), EPROTO,
+		  "it speaks TLS (memcached -Z)", -1 },
+	};
 	struct beest_hostport endpoint;
-	struct beest_kv_stats stats;
-	int listener = bind_free(&endpoint);
 	pthread_t server;
+	size_t i;
 
-	(void)state;
-	assert_int_equal(listen(listener, 8), 0);
-	assert_int_equal(pthread_create(&server, NULL, tls_serve, &listener), 0);
-	open_at(&endpoint);
-	assert_int_equal(beest_kv_probe(exchange, 0, soon(), &stats), -EPROTO);
-	assert_error_has("it speaks TLS (memcached -Z)");
-	shutdown(listener, SHUT_RDWR);
-	pthread_join(server, NULL);
-	close(listener);
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		rows[i].listener = bind_free(&endpoint);
+		assert_int_equal(listen(rows[i].listener, 8), 0);
+		assert_int_equal(pthread_create(&server, NULL, stranger_serve, &rows[i]), 0);
+		open_at(&endpoint);
+		assert_probe(-rows[i].err, NULL);
+		assert_error_has(rows[i].sentence);
+		shutdown(rows[i].listener, SHUT_RDWR);
+		pthread_join(server, NULL);
+		close(rows[i].listener);
+		teardown(state);
+	}
 }
 
 /* A counter is changed only after the server has proved to be a Memcached. */
@@ -1296,7 +1315,7 @@ int main(void)
 		ALONE(the_choice_is_fixed),
 		ALONE(requests_do_as_the_fake_says),
 		ALONE(foreign_services),
-		ALONE(a_server_that_demands_tls),
+		ALONE(servers_of_other_protocols),
 		ALONE(foreign_services_get_no_incr),
 		ALONE(a_dripping_server_is_left),
 		ALONE(requests_to_nobody),

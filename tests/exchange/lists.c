@@ -261,7 +261,7 @@ static void a_leftover_of_another_list(void **state)
 	snprintf(key, sizeof(key), "hb1/%s/rank/servers", job);
 	join(&a, 0, "01");
 	assert_int_equal(IN_VAIN(hartebeest_msg_wait(a.hb, "never", NULL, 0, NULL, 0)), -ETIMEDOUT);
-	assert_int_equal(beest_kv_open(&exchange, cache_hostport(caches[0]), 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, cache_hostport(caches[0]), 1), 0);
 	assert_int_equal(raw_kv_get(exchange, &at, 1, &value,
 					 beest_clock_deadline(RANK_PATIENCE_S * BEEST_SECOND)), 0);
 	assert_non_null(value.bytes);
@@ -297,7 +297,7 @@ static int home_of(const char *key, const char *servers)
 
 	for (i = 0; i < count; i++)
 		endpoints[i] = *cache_hostport(caches[servers[i] - '0']);
-	assert_int_equal(beest_kv_open(&exchange, endpoints, count, NULL), 0);
+	assert_int_equal(beest_kv_open(&exchange, endpoints, count), 0);
 	home = servers[beest_kv_server_of(exchange, key)] - '0';
 	beest_kv_close(exchange);
 	return home;

@@ -580,7 +580,7 @@ static int requests(const struct beest_hostport *where, struct result *result)
 	struct beest_kv *kv = NULL;
 	int ret;
 
-	ret = beest_kv_open(&kv, where, 1, NULL);
+	ret = beest_kv_open(&kv, where, 1);
 	STEP(request(kv, 0, BEEST_KV_SET, "a"));
 	STEP(request(kv, ANSWERED, BEEST_KV_SET, "b"));
 	STEP(request(kv, ANSWERED, BEEST_KV_ADD, "b"));

@@ -416,7 +416,7 @@ static void a_list_that_is_full(void **state)
 	(void)state;
 	memset(noise, 'x', sizeof(noise));
 	snprintf(append, sizeof(append), "append %s 0 0 40\r\n%.40s\r\n", key, noise);
-	assert_int_equal(beest_kv_open(&kv, cache_hostport(cache), 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&kv, cache_hostport(cache), 1), 0);
 	assert_int_equal(raw_kv_put(kv, key, noise, sizeof(noise), 600, soon()), 0);
 	beest_kv_close(kv);
 	while (!strncmp(cache_talk(cache, append, answer, sizeof(answer)), "STORED", 6))

@@ -44,7 +44,6 @@ struct connection {
 
 struct beest_kv {
 	size_t count;
-	bool login;
 	struct beest_choice *choices;
 	struct fake_kv_server **servers;
 	struct connection *connections;		/* one for each server */
@@ -411,10 +410,10 @@ static int write_run(struct trip *trip, struct beest_kv_write *write)
 	int ret, result;
 
 	ret = write_send(trip, &copy, &result);
-	trip->waits += answered || trip->kv->login;
+	trip->waits += answered;
 	if (ret < 0)
 		return ret;
-	if (is_fatal(result) && (answered || trip->kv->login))
+	if (is_fatal(result) && answered)
 		return trip_fail(trip, -result);
 	if (answered) {
 		write->ret = result;
@@ -441,16 +440,13 @@ static int writes_run(struct trip *trip)
 static int opening_run(struct trip *trip)
 {
 	struct beest_kv_write copy;
-	int ret, result;
+	int result;
 
 	if (!trip->request->opening)
 		return 0;
 	copy = *trip->request->opening;
-	ret = write_send(trip, &copy, &result);
-	trip->waits += trip->kv->login;
-	if (ret == 0 && trip->kv->login && is_fatal(result))
-		return trip_fail(trip, -result);
-	return ret;
+
+	return write_send(trip, &copy, &result);
 }
 
 static void value_copy(struct fake_kv_server *server, const char *key, bool uniques,
@@ -668,14 +664,12 @@ struct fake_kv_server *fake_kv_server(const char *text)
 	return &fake_kv.servers[i];
 }
 
-int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count,
-		  struct beest_login *login)
+int beest_kv_open(struct beest_kv **kvp, const struct beest_hostport *servers, size_t count)
 {
 	struct beest_kv *kv = must(calloc(1, sizeof(*kv)));
 	size_t i;
 
 	kv->count = count;
-	kv->login = login != NULL;
 	kv->choices = must(calloc(count, sizeof(*kv->choices)));
 	kv->servers = must(calloc(count, sizeof(*kv->servers)));
 	kv->connections = must(calloc(count, sizeof(*kv->connections)));

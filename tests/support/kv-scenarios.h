@@ -20,7 +20,6 @@ struct kv_stage {
 struct kv_scenario {
 	const char *name;
 	void (*run)(const struct kv_stage *stage);
-	int without_login;	/* with a login, every write is answered */
 };
 
 /* Ends with a NULL name. */

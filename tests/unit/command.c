@@ -207,9 +207,7 @@ static void every_option(void **state)
 	SAYS("  --    qp_attr.rc:traffic_class        0\n");
 	SAYS("  OK    qp_attr.uc:traffic_class        3  from argument; default 0\n");
 	SAYS("  --    qp_attr.min_rnr_timer           12 = 0.64 ms\n");
-	setenv("HARTEBEEST_EXC_PASSWORD", "opensesame", 1);
 	assert_int_equal(RUN("info", "--options", "--json"), STATUS_GOOD);
-	assert_null(strstr(talk.out, "opensesame"));
 	all = object();
 	assert_true(json_object_object_get_ex(all, "options", &options));
 	assert_true(json_object_array_length(options) >= 40);

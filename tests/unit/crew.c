@@ -148,7 +148,7 @@ static void take_part(void *data)
 
 	snprintf(own, sizeof(own), "rank%d", rank->number);
 	snprintf(wanted, sizeof(wanted), "rank%d", (rank->number + 1) % MANY);
-	assert_int_equal(beest_kv_open(&kv, &server, 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&kv, &server, 1), 0);
 	crew_pass(rank->number % 7 * BEEST_MS);
 	beest_clock_backoff_start(&backoff, MANY);
 	backoff.keys = 2;

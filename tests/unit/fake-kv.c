@@ -6,7 +6,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/process.h"
-#include "lib/kv/login.h"
 #include "tests/support/fake-kv.h"
 #include "tests/support/fake-process.h"
 #include "tests/support/kv-scenarios.h"
@@ -38,7 +37,7 @@ static int setup(void **state)
 	beest_clock_source = &source;
 	fake_kv_reset();
 	server = fake_kv_server("a:1");
-	return beest_kv_open(&kv, list, 1, NULL);
+	return beest_kv_open(&kv, list, 1);
 }
 
 static int teardown(void **state)
@@ -48,14 +47,6 @@ static int teardown(void **state)
 	fake_kv_reset();
 	beest_clock_source = NULL;
 	return 0;
-}
-
-static void open_with_login(void)
-{
-	static struct beest_login login;
-
-	beest_kv_close(kv);
-	assert_int_equal(beest_kv_open(&kv, list, 1, &login), 0);
 }
 
 /* --------------------------------------------------------------- scenarios --- */
@@ -70,31 +61,17 @@ static void stage_pause(int seconds)
 	now += seconds * BEEST_SECOND;
 }
 
-static void scenarios_run(void **state, bool login)
+static void does_as_a_real_server(void **state)
 {
 	const struct kv_scenario *scenario;
 	struct kv_stage stage = { NULL, stage_restart, stage_pause };
 
 	for (scenario = kv_scenarios; scenario->name; scenario++) {
-		if (login && scenario->without_login)
-			continue;
 		teardown(state);
 		setup(state);
-		if (login)
-			open_with_login();
 		stage.kv = kv;
 		scenario->run(&stage);
 	}
-}
-
-static void does_as_a_real_server(void **state)
-{
-	scenarios_run(state, false);
-}
-
-static void does_as_a_server_with_logins(void **state)
-{
-	scenarios_run(state, true);
 }
 
 /* ---------------------------------------------------------- what is counted --- */
@@ -166,9 +143,6 @@ static void counts(void **state)
 	assert_int_equal(ask(0, 3, 2), 0);
 	writes[2].verb = BEEST_KV_SET;
 	counted(2, 4, 5);
-	open_with_login();
-	assert_int_equal(ask(0, 2, 2), 0);
-	counted(4, 4, 5);
 }
 
 /* Servers are asked in parallel. */
@@ -180,7 +154,7 @@ static void counts_servers_side_by_side(void **state)
 	int i;
 
 	(void)state;
-	assert_int_equal(beest_kv_open(&two, list, 2, NULL), 0);
+	assert_int_equal(beest_kv_open(&two, list, 2), 0);
 	for (i = 0; i < 2; i++)
 		requests[i] = (struct beest_kv_request){
 			.server = (size_t)i, .opening = &opening, .keys = keys, .key_count = 1,
@@ -201,7 +175,7 @@ static void handles_share_the_content(void **state)
 
 	(void)state;
 	assert_int_equal(ask(0, 1, 1), 0);
-	assert_int_equal(beest_kv_open(&other, list, 1, NULL), 0);
+	assert_int_equal(beest_kv_open(&other, list, 1), 0);
 	kv = other;
 	assert_int_equal(ask(0, 0, 2), 0);
 	assert_true(request.fresh);		/* each handle has its own connections */
@@ -450,7 +424,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(does_as_a_real_server),
-		TEST(does_as_a_server_with_logins),
 		TEST(counts),
 		TEST(counts_servers_side_by_side),
 		TEST(handles_share_the_content),

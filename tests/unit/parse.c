@@ -427,6 +427,35 @@ static void test_server_sentences(void **state)
 			"absolute path of a socket");
 }
 
+static void a_login_is_refused(void **state)
+{
+	static const struct {
+		const char *servers, *named;
+	} rows[] = {
+		{ "me:xyzzy@h:1", "'h:1'" },
+		{ "me@h", "'h'" },
+		{ "memcached://me:xyzzy@h:1", "'h:1'" },
+		{ "a,me:xyzzy@h:1,b", "'h:1,b'" },
+		{ "me:xy,zzy@h", "'h'" },
+		{ "me:xyzzy@x,xyzzy@h", "'h'" },
+		{ "me:xyzzy xyzzy@[::1]:1", "'[::1]:1'" },
+		{ "me:xyzzy@h,/run/m@1", "'1'" },
+		{ "me:xyzzy@", "''" },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		refuses_servers(rows[i].servers);
+		assert_error_has(rows[i].named);
+		assert_error_has(" has a login before it: the library does not log in: a secret "
+				 "(exchange.secret_file) protects records, and a private address "
+				 "or stunnel the server (hartebeest(7), Security)");
+		assert_null(strstr(beest_error_text(), "zzy"));
+	}
+	takes_server("/run/m@1", "/run/m@1", "/run/m@1", 0);
+}
+
 static void test_server_lengths(void **state)
 {
 	char name[600], canonical[600];
@@ -548,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_server_refusals),
 		cmocka_unit_test(test_servers_are_told_apart),
 		cmocka_unit_test(test_server_sentences),
+		cmocka_unit_test(a_login_is_refused),
 		cmocka_unit_test(test_server_lengths),
 		cmocka_unit_test(test_too_many_servers),
 		cmocka_unit_test(test_any_bytes),

@@ -2305,14 +2305,14 @@ static void unknown_variables_end_sentences(void **state)
 	assert_error_is(UNNAMED "; wanted: message 'k'" UNKNOWN);
 
 	/* Although -EINVAL usually means a wrong call. */
-	setenv("HARTEBEEST_EXC_PASWORD", "xyzzy", 1);
-	open_with("exchange.servers=127.0.0.1:1", "exchange.user=u");
+	setenv("HARTEBEEST_SECRET_FIL", "xyzzy", 1);
+	open_with("exchange.servers=127.0.0.1:1", "exchange.secret_file=/dev/null");
 	assert_int_equal(hartebeest_msg_push(hb, "k", NULL, 0, 0), -EINVAL);
-	assert_error_has("unknown environment variable HARTEBEEST_EXC_PASWORD, the nearest is "
-			 "HARTEBEEST_EXC_PASSWORD");
+	assert_error_has("unknown environment variable HARTEBEEST_SECRET_FIL, the nearest is "
+			 "HARTEBEEST_SECRET_FILE");
 	assert_null(strstr(hartebeest_error(), "xyzzy"));
 	assert_null(strstr(strstr(hartebeest_error(), "HARTEBEEST_DEVCE") + 1, "HARTEBEEST_DEVCE"));
-	unsetenv("HARTEBEEST_EXC_PASWORD");
+	unsetenv("HARTEBEEST_SECRET_FIL");
 
 	/* A failure that no setting can cause does not mention the variable. */
 	assert_int_equal(hartebeest_pd_get(hb, "pd", &pd), -ENOENT);

@@ -17,18 +17,15 @@ class Libmemcached(CMakePackage):
 
     version("1.1.4", tag="1.1.4")
 
-    variant("sasl", default=False, description="Log in by SASL")
-
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("cmake@3.9:", type="build")
     depends_on("bison", type="build")
     depends_on("flex", type="build")
-    depends_on("cyrus-sasl", when="+sasl")
 
     def cmake_args(self):
         return [
             self.define("BUILD_TESTING", False),
             self.define("BUILD_DOCS", False),
-            self.define_from_variant("ENABLE_SASL", "sasl"),
+            self.define("ENABLE_SASL", False),
         ]
