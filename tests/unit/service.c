@@ -800,7 +800,7 @@ static void requests_only_go_on(void **state)
 	enum { ASKS = BEEST_SERVICE_ASKS, ACCEPTED = BEEST_SERVICE_ACCEPTED,
 	       ENDED = BEEST_SERVICE_ENDED };
 	static const struct {
-		enum beest_service_word words[3];	/* in the list, in their order */
+		uint8_t words[3];	/* in the list, in their order */
 		enum beest_request_state before, after;
 		int listed, reached;
 	} rows[] = {
@@ -814,8 +814,7 @@ static void requests_only_go_on(void **state)
 		{ { ACCEPTED }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED, ACCEPTED,
 		  ACCEPTED },
 		{ { ACCEPTED }, BEEST_REQUEST_CLOSED, BEEST_REQUEST_CLOSED, ACCEPTED, ENDED },
-		{ { (enum beest_service_word)77 }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED,
-		  BEEST_LISTED_NOT, ACCEPTED },
+		{ { 77 }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED, BEEST_LISTED_NOT, ACCEPTED },
 		{ { 0 }, BEEST_REQUEST_CLOSED, BEEST_REQUEST_CLOSED, BEEST_LISTED_NOT, ENDED },
 	}, *row;
 	const struct beest_request_id id = { 7, 1 };
@@ -835,7 +834,7 @@ static void requests_only_go_on(void **state)
 		request->state = row->before;
 		fake_kv_evict(fake_kv_server("a:1"), list_key);
 		for (i = 0; i < BEEST_COUNT(row->words) && row->words[i]; i++)
-			list_forge(row->words[i], &id);
+			list_forge((enum beest_service_word)row->words[i], &id);
 		requests_look(&requests, &list);
 		assert_int_equal(request->listed, row->listed);
 		assert_int_equal(request->state, row->after);
