@@ -151,7 +151,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_wait_general(const char *key)
 
 	if (!key_is_given(hb, __func__, key))
 		return false;
-	beest_limit_start(&limit, &hb->cancel, 0, hb->options.timeout);
+	limit = beest_context_limit(hb);
 	limit.steady = true;
 	ret = beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key);
 	if (ret == 0)
@@ -200,7 +200,7 @@ HARTEBEEST_EXPORT bool hartebeest_memc_del_general(const char *key)
 
 	if (!key_is_given(hb, __func__, key))
 		return false;
-	beest_limit_start(&limit, &hb->cancel, 0, hb->options.timeout);
+	limit = beest_context_limit(hb);
 	ret = key_delete(hb, key, &limit);
 	return ret != -ENOENT ? beest_call_done(hb, ret) == 0 : tell_quietly(hb);
 }

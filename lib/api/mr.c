@@ -10,27 +10,27 @@
 #include "lib/core/handshake.h"
 #include "lib/verbs/mr.h"
 
-/* mr_begin() and mr_end() are the first and last step of every way to make a region. */
-static int mr_begin(struct hartebeest_context *hb, const char *name,
-		    const struct hartebeest_mr_attr *attr, bool from_device, struct ibv_pd **pd)
+/* Allocates a buffer if attr->address is NULL, and the memory is not that of another device. */
+static int mr_make(struct hartebeest_context *hb, const char *name,
+		   const struct hartebeest_mr_attr *attr, bool from_device, struct ibv_mr **out)
 {
+	struct beest_mr *mr = NULL;
+	struct ibv_mr *verbs;
+	struct ibv_pd *pd;
 	int ret;
 
 	if (attr->length == 0)
-		return beest_fail(EINVAL, "memory region '%s' would be empty", name);
+		TRY(beest_fail(EINVAL, "memory region '%s' would be empty", name));
 	if (!from_device && (attr->dmabuf_fd || attr->dmabuf_offset || attr->dmabuf_iova))
-		return beest_fail(EINVAL, "memory region '%s': attr->dmabuf_* are for "
-				  "hartebeest_mr_register_dmabuf()", name);
-
-	ret = beest_table_name_available(&hb->objects, &beest_mr_kind, name);
-	return ret < 0 ? ret : beest_context_find_pd(hb, attr->pd, pd);
-}
-
-static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
-		  struct beest_mr *mr, struct ibv_mr **out)
-{
-	struct ibv_mr *verbs;
-
+		TRY(beest_fail(EINVAL, "memory region '%s': attr->dmabuf_* are for "
+			       "hartebeest_mr_register_dmabuf()", name));
+	TRY(beest_table_name_available(&hb->objects, &beest_mr_kind, name));
+	TRY(beest_context_find_pd(hb, attr->pd, &pd));
+	ret = from_device ?
+	      beest_mr_register_dmabuf(pd, attr->dmabuf_fd, attr->dmabuf_offset, attr->length,
+				       attr->dmabuf_iova, attr->access, &mr) :
+	      beest_mr_create(pd, attr->address, attr->length, attr->access,
+			      hb->options.mr_huge_pages != 0, &hb->log, &mr);
 	if (ret < 0)
 		return beest_call_done(hb, beest_fail_prefix(ret, "memory region '%s'", name));
 	verbs = mr->mr;
@@ -38,20 +38,6 @@ static int mr_end(struct hartebeest_context *hb, const char *name, int ret,
 	if (out)
 		*out = verbs;
 	return 0;
-}
-
-/* Allocates a buffer if attr->address is NULL. */
-static int mr_create(struct hartebeest_context *hb, const char *name,
-		     const struct hartebeest_mr_attr *attr, struct ibv_mr **out)
-{
-	struct ibv_pd *pd = NULL;
-	struct beest_mr *mr = NULL;
-	int ret;
-
-	TRY(mr_begin(hb, name, attr, false, &pd));
-	ret = beest_mr_create(pd, attr->address, attr->length, attr->access,
-			      hb->options.mr_huge_pages != 0, &hb->log, &mr);
-	return mr_end(hb, name, ret, mr, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest_context *hb, const char *name,
@@ -66,7 +52,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_create(struct hartebeest_context *hb, const 
 	if (own.address)
 		return beest_call_refuse(hb, __func__, "attr->address is for "
 					 "hartebeest_mr_register()");
-	return mr_create(hb, name, &own, out);
+	return mr_make(hb, name, &own, false, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest_context *hb, const char *name,
@@ -78,7 +64,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_register(struct hartebeest_context *hb, cons
 	REQUIRE(hb, name, attr);
 	TRY(BEEST_SIZED_COPY(mr_attr, attr, &own, dmabuf_iova));
 	REQUIRE(hb, attr->pd, attr->address);
-	return mr_create(hb, name, &own, out);
+	return mr_make(hb, name, &own, false, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest_context *hb,
@@ -87,9 +73,6 @@ HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest_context *h
 						    struct ibv_mr **out)
 {
 	struct hartebeest_mr_attr own;
-	struct ibv_pd *pd = NULL;
-	struct beest_mr *mr = NULL;
-	int ret;
 
 	REQUIRE(hb, name, attr);
 	TRY(BEEST_SIZED_COPY(mr_attr, attr, &own, dmabuf_iova));
@@ -97,10 +80,7 @@ HARTEBEEST_EXPORT int hartebeest_mr_register_dmabuf(struct hartebeest_context *h
 	if (own.address)
 		return beest_call_refuse(hb, __func__, "attr->address is for "
 					 "hartebeest_mr_register()");
-	TRY(mr_begin(hb, name, &own, true, &pd));
-	ret = beest_mr_register_dmabuf(pd, own.dmabuf_fd, own.dmabuf_offset, own.length,
-				       own.dmabuf_iova, own.access, &mr);
-	return mr_end(hb, name, ret, mr, out);
+	return mr_make(hb, name, &own, true, out);
 }
 
 HARTEBEEST_EXPORT int hartebeest_mr_adopt(struct hartebeest_context *hb, const char *name,

@@ -42,41 +42,31 @@ static size_t list_words(const struct hartebeest_mesh *mesh, size_t peers)
 	return (mesh->qps.peers ? 1 + peers : 0) + peers * mesh->qps.per_peer;
 }
 
-static void list_fill(const struct hartebeest_mesh *mesh, uint32_t *words)
+static uint8_t *word_put(uint8_t *at, uint32_t word)
+{
+	word = htonl(word);
+	memcpy(at, &word, sizeof(word));
+
+	return at + sizeof(word);
+}
+
+static void list_fill(const struct hartebeest_mesh *mesh, uint8_t *at)
 {
 	const struct beest_meshqps *qps = &mesh->qps;
 	size_t i;
 
 	if (qps->peers)
-		*words++ = htonl((uint32_t)qps->peer_count);
+		at = word_put(at, (uint32_t)qps->peer_count);
 	for (i = 0; qps->peers && i < qps->peer_count; i++)
-		*words++ = htonl((uint32_t)mesh->ranks.id[qps->peers[i]]);
+		at = word_put(at, (uint32_t)mesh->ranks.id[qps->peers[i]]);
 	for (i = 0; i < qps->peer_count * qps->per_peer; i++)
-		*words++ = htonl(qps->slots[i]->qp_num);
-}
-
-static int list_make(struct hartebeest_mesh *mesh)
-{
-	uint32_t *words;
-
-	if (beest_meshqps_is_in_row(&mesh->qps))
-		return 0;
-	mesh->list_size = sizeof(*words) * list_words(mesh, mesh->qps.peer_count);
-	words = malloc(mesh->list_size);
-	if (!words)
-		return beest_fail(ENOMEM, "no memory for a list of %zu queue pairs",
-				  mesh->qps.count);
-	list_fill(mesh, words);
-	mesh->list = (uint8_t *)words;
-	mesh->body.list = beest_hash_fnv(BEEST_HASH_FNV, mesh->list, mesh->list_size) | 1;
-
-	return 0;
+		at = word_put(at, qps->slots[i]->qp_num);
 }
 
 static void own_contribution_fill(struct hartebeest_mesh *mesh)
 {
 	mesh->body.endpoint = mesh->qps.model->local.endpoint;
-	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->blob);
+	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->value);
 }
 
 int beest_contribution_make(struct hartebeest_mesh *mesh)
@@ -87,15 +77,20 @@ int beest_contribution_make(struct hartebeest_mesh *mesh)
 	if (ret < 0)
 		return ret;
 	mesh->blob_size = beest_record_mesh_size(mesh->region_count);
-	mesh->blob = malloc(mesh->blob_size);
-	if (!mesh->blob)
+	if (!beest_meshqps_is_in_row(&mesh->qps))
+		mesh->list_size = sizeof(uint32_t) * list_words(mesh, mesh->qps.peer_count);
+	mesh->value = malloc(mesh->blob_size + mesh->list_size);
+	if (!mesh->value)
 		return beest_fail(ENOMEM, "no memory for a mesh of %zu ranks", mesh->ranks.count);
 	mesh->body.form = form_of(mesh);
-	ret = list_make(mesh);
-	if (ret == 0)
-		own_contribution_fill(mesh);
+	if (mesh->list_size) {
+		list_fill(mesh, mesh->value + mesh->blob_size);
+		mesh->body.list = beest_hash_fnv(BEEST_HASH_FNV, mesh->value + mesh->blob_size,
+						 mesh->list_size) | 1;
+	}
+	own_contribution_fill(mesh);
 
-	return ret;
+	return 0;
 }
 
 int beest_contribution_renew(struct hartebeest_mesh *mesh)

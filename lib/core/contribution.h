@@ -10,7 +10,7 @@
 
 #include "lib/core/meshstate.h"
 
-/* Fills mesh->body, blob and list. */
+/* Fills mesh->body and value. */
 int beest_contribution_make(struct hartebeest_mesh *mesh);
 
 /*

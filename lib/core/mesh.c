@@ -162,8 +162,7 @@ static void mesh_dispose(struct beest_node *node)
 
 	beest_meshqps_end(&mesh->qps);
 	free(mesh->ranks.id);
-	free(mesh->blob);
-	free(mesh->list);
+	free(mesh->value);
 	beest_view_free(mesh->view);
 	beest_view_free(mesh->complete);
 }

@@ -2,7 +2,6 @@
 /* meshfence.c - see meshfence.h */
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/error.h"
@@ -20,7 +19,6 @@
 struct bringup {
 	struct hartebeest_mesh *mesh;
 	const struct beest_limit *limit;
-	uint8_t *value;			/* what this rank contributes, and the list of numbers */
 	bool rows;			/* this rank, which leads, has put rows */
 	uint64_t view;			/* whose newcomers these are; 0: none yet */
 	struct beest_newcomers new;
@@ -179,22 +177,6 @@ static int call_make(const struct hartebeest_mesh *mesh, const struct beest_limi
 	return ret < 0 ? ret : beest_fence_check(mesh->qps.hb->registry, mesh->key_name);
 }
 
-static int value_make(struct bringup *bringup, struct beest_fence_call *call)
-{
-	const struct hartebeest_mesh *mesh = bringup->mesh;
-
-	call->size = mesh->blob_size + mesh->list_size;
-	call->hidden = beest_meshrows_are_used(mesh) ? mesh->list_size : 0;
-	call->value = bringup->value = malloc(call->size);
-	if (!bringup->value)
-		return beest_fail(ENOMEM, "no memory for %zu bytes", call->size);
-	memcpy(bringup->value, mesh->blob, mesh->blob_size);
-	if (mesh->list)
-		memcpy(bringup->value + mesh->blob_size, mesh->list, mesh->list_size);
-
-	return 0;
-}
-
 int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	struct bringup bringup = { .mesh = mesh, .limit = limit };
@@ -211,11 +193,11 @@ int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_lim
 	call.take = view_take;
 	call.progress = mesh->progress ? mesh_report : NULL;
 	call.data = &bringup;
-	ret = value_make(&bringup, &call);
-	if (ret == 0)
-		ret = beest_fencecall_run(mesh->fence, &call);
+	call.value = mesh->value;
+	call.size = mesh->blob_size + mesh->list_size;
+	call.hidden = call.offer ? mesh->list_size : 0;
+	ret = beest_fencecall_run(mesh->fence, &call);
 	newcomers_forget(&bringup);
-	free(bringup.value);
 	if (bringup.rows)
 		beest_meshrows_delete(mesh);
 	mesh->is_whole = ret == 0;

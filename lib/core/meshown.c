@@ -353,9 +353,7 @@ static void endpoints_exchange(struct gathering *g, const struct beest_limit *li
 	g->size = HEAD_SIZE + mesh->blob_size + g->head.listed;
 	own = g->all + g->count * g->size + HEAD_SIZE;
 	memset(own, 0, g->size - HEAD_SIZE);
-	memcpy(own, mesh->blob, mesh->blob_size);
-	if (mesh->list)
-		memcpy(own + mesh->blob_size, mesh->list, mesh->list_size);
+	memcpy(own, mesh->value, mesh->blob_size + mesh->list_size);
 	if (!contributions_exchange(g))
 		return;
 	if (!g->failed)

@@ -25,10 +25,9 @@ struct hartebeest_mesh {
 	struct beest_mesh_body body;
 	struct hartebeest_remote_mr regions[BEEST_MESH_REGIONS];
 	size_t region_count;
-	uint8_t *blob;			/* body and regions, encoded */
-	size_t blob_size;
-	uint8_t *list;			/* of queue pair numbers, encoded; NULL: in a row */
-	size_t list_size;
+	uint8_t *value;			/* body and regions, encoded, and then the list */
+	size_t blob_size;		/* of body and regions */
+	size_t list_size;		/* of the list of numbers; 0: they are in a row */
 
 	struct beest_view *view;	/* what all ranks contribute, as connected; NULL: not yet */
 	struct beest_view *complete;	/* as of the last complete bring-up; NULL: the same */
