@@ -399,9 +399,11 @@ const char *beest_transition_agreed_text(const struct beest_local *local,
 /* --------------------------------------------------------- attributes --- */
 
 /* A mask with a bit missing, or with one too many, fails with EINVAL. */
-#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT)
-#define TO_RTR (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
-#define TO_RTS (IBV_QP_STATE | IBV_QP_SQ_PSN)
+enum {
+	TO_INIT = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+	TO_RTR = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	TO_RTS = IBV_QP_STATE | IBV_QP_SQ_PSN,
+};
 
 static const struct {
 	const char *text;
