@@ -9,6 +9,7 @@
 #ifndef BEEST_MEMCACHED_H
 #define BEEST_MEMCACHED_H
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "lib/kv/memory.h"
@@ -17,6 +18,8 @@
 struct beest_memcached_address {
 	char host[256];		/* numeric, or the path of a socket */
 	uint16_t port;		/* 0: a Unix socket */
+	struct sockaddr_storage where;	/* the same, for connect(2) */
+	socklen_t where_size;
 	char label[600];	/* for sentences: the configured text, and a name's address */
 };
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -34,14 +35,13 @@ struct known_address {
 
 struct beest_name {
 	struct beest_hostport server;
-	bool numeric;			/* nothing to resolve */
 	const struct beest_memcached_address *current, *proven;	/* atomic; NULL: none yet */
 
 	pthread_mutex_t lock;		/* covers everything below */
 	pthread_cond_t answered;
 	int users;			/* the owner, and the thread that asks */
 	pid_t asking;			/* the process whose thread asks; 0: none */
-	int64_t again_at, pause;	/* the name is not asked for before that */
+	int64_t again_at, pause;	/* the name is not asked for before that; a number: never */
 	int error, cause;		/* of the last answer: EAI_..., and its errno */
 	unsigned int failures;		/* in a row */
 	struct known_address *known;	/* all there ever were: connections point to them */
@@ -65,8 +65,8 @@ static void name_release(struct beest_name *name)
 /* -------------------------------------------------------------- addresses --- */
 
 /* The label of a name includes its address: "server node1:11211 (10.0.0.1): ...". */
-static const struct beest_memcached_address *address_know(struct beest_name *name,
-							  const char *host)
+static const struct beest_memcached_address *address_know(struct beest_name *name, const char *host,
+							  const void *where, socklen_t size)
 {
 	const char *text = name->server.text;
 	struct known_address *known = name->known;
@@ -82,6 +82,8 @@ static const struct beest_memcached_address *address_know(struct beest_name *nam
 		return NULL;
 	address = &known->address;
 	address->port = name->server.port;
+	memcpy(&address->where, where, size);
+	address->where_size = size;
 	beest_text_copy(address->host, sizeof(address->host), host);
 	if (strstr(text, host))
 		beest_text_copy(address->label, sizeof(address->label), text);
@@ -120,7 +122,7 @@ static void addresses_take(struct beest_name *name, const struct addrinfo *at)
 		if (getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof(host), NULL, 0,
 				NI_NUMERICHOST))
 			continue;
-		address = address_know(name, host);
+		address = address_know(name, host, at->ai_addr, at->ai_addrlen);
 		if (address)
 			name->list[count++] = address;
 	}
@@ -134,12 +136,15 @@ static void addresses_take(struct beest_name *name, const struct addrinfo *at)
 static int name_look_up(const struct beest_name *name, int flags, struct addrinfo **found)
 {
 	struct addrinfo hints = {
-		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags,
+		.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+		.ai_flags = flags | AI_NUMERICSERV,
 	};
+	char port[8];
 
 	*found = NULL;
+	snprintf(port, sizeof(port), "%u", name->server.port);
 
-	return getaddrinfo(name->server.host, NULL, &hints, found);
+	return getaddrinfo(name->server.host, port, &hints, found);
 }
 
 /* The thread.  The name may have lost its owner meanwhile. */
@@ -198,7 +203,7 @@ static bool thread_start(struct beest_name *name)
 /* Holds the lock, except while it resolves the name itself for want of a thread. */
 static void name_begin(struct beest_name *name)
 {
-	if (name->numeric || name->asking == getpid() || beest_clock_left(name->again_at))
+	if (name->asking == getpid() || beest_clock_left(name->again_at))
 		return;
 
 	name->asking = getpid();
@@ -326,21 +331,26 @@ const char *beest_name_label(const struct beest_name *name)
 
 /* ------------------------------------------------------------------ names --- */
 
-/* A path or a numeric address needs no thread. */
-static void numeric_take(struct beest_name *name)
+/* A path or a numeric address needs no thread.  False: no memory. */
+static bool numeric_take(struct beest_name *name)
 {
+	struct sockaddr_un path = { .sun_family = AF_UNIX };
 	struct addrinfo *found = NULL;
 
 	if (!name->server.port) {
-		name->numeric = true;
-		name->list[0] = address_know(name, name->server.host);
+		beest_text_copy(path.sun_path, sizeof(path.sun_path), name->server.host);
+		name->list[0] = address_know(name, name->server.host, &path, sizeof(path));
 		name->count = name->list[0] != NULL;
 		current_set(name, name->list[0]);
 	} else if (name_look_up(name, AI_NUMERICHOST, &found) == 0) {
-		name->numeric = true;
 		addresses_take(name, found);
 		freeaddrinfo(found);
+	} else {
+		return true;
 	}
+	name->again_at = INT64_MAX;
+
+	return name->current != NULL;
 }
 
 struct beest_name *beest_name_new(const struct beest_hostport *server)
@@ -359,8 +369,7 @@ struct beest_name *beest_name_new(const struct beest_hostport *server)
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&name->answered, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	numeric_take(name);
-	if (name->numeric && !name->current) {
+	if (!numeric_take(name)) {
 		name_release(name);
 		return NULL;
 	}

@@ -10,13 +10,11 @@
 #include "config.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
@@ -38,6 +36,7 @@
 #define UNCOUNTED 16		/* connections, see rejected_number() */
 
 /* In the binary protocol. */
+#define BINARY_SIZE 24		/* of a header, which is all there is */
 #define BINARY_ANSWER 0x81
 #define STATUS_AT 6
 #define STATUS_AUTH 0x20
@@ -68,61 +67,26 @@ static void socket_limit(const struct probe *probe, int option, int64_t deadline
 	setsockopt(probe->fd, SOL_SOCKET, option, &left, sizeof(left));
 }
 
-/* Fills @where.  The address is numeric or a path, so no name has to be resolved. */
-static int address_find(const struct beest_memcached_address *address,
-			struct sockaddr_storage *where, socklen_t *size)
-{
-	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
-	struct sockaddr_un *un = (struct sockaddr_un *)where;
-	struct addrinfo *info = NULL;
-	char port[8];
-
-	memset(where, 0, sizeof(*where));
-	if (!address->port) {
-		if (strlen(address->host) >= sizeof(un->sun_path))
-			return -ENAMETOOLONG;
-		un->sun_family = AF_UNIX;
-		strcpy(un->sun_path, address->host);
-		*size = sizeof(*un);
-		return 0;
-	}
-
-	hints.ai_socktype = SOCK_STREAM;
-	snprintf(port, sizeof(port), "%u", address->port);
-	if (getaddrinfo(address->host, port, &hints, &info))
-		return -EAFNOSUPPORT;
-	memcpy(where, info->ai_addr, info->ai_addrlen);
-	*size = info->ai_addrlen;
-	freeaddrinfo(info);
-
-	return 0;
-}
-
 static int socket_connect(struct probe *probe)
 {
-	struct sockaddr_storage where;
-	socklen_t size = 0;
-	int ret;
+	const struct beest_memcached_address *address = probe->address;
 
-	probe->fd = -1;
 	probe->used = 0;
 	probe->answer[0] = '\0';
-	ret = address_find(probe->address, &where, &size);
-	if (ret < 0)
-		return beest_memcached_refused(probe->address, -ret);
-	probe->fd = socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	probe->fd = socket(address->where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (probe->fd < 0)
-		return beest_memcached_refused(probe->address, errno);
+		return beest_memcached_refused(address, errno);
 
 	socket_limit(probe, SO_SNDTIMEO, probe->deadline);
-	if (connect(probe->fd, (struct sockaddr *)&where, size) == 0)
+	if (connect(probe->fd, (const struct sockaddr *)&address->where,
+		    address->where_size) == 0)
 		return 0;
 	if (errno == EINPROGRESS)
 		return probe_fail(probe, EHOSTDOWN, BEEST_KV_UNANSWERED);
 	if (errno == EAGAIN)	/* the backlog of a socket file is full */
 		return probe_fail(probe, EHOSTDOWN, "silent: it does not accept connections");
 
-	return beest_memcached_refused(probe->address, errno);
+	return beest_memcached_refused(address, errno);
 }
 
 /* 1: more arrived, 0: the connection is closed, -EAGAIN: silence until @deadline, or no space. */
@@ -141,6 +105,23 @@ static int answer_read(struct probe *probe, int64_t deadline)
 	probe->answer[probe->used] = '\0';
 
 	return 1;
+}
+
+/*
+ * Sends a question and reads until @is_done.  False: the server closed the connection without an
+ * answer.
+ */
+static bool ask(struct probe *probe, const void *question, size_t size,
+		bool (*is_done)(const struct probe *probe))
+{
+	int more;
+
+	send(probe->fd, question, size, MSG_NOSIGNAL);	/* a failure shows below */
+	do
+		more = answer_read(probe, probe->deadline);
+	while (more == 1 && !is_done(probe));
+
+	return probe->used || more != 0;
 }
 
 /* With the beginning of the answer, without the end of its line. */
@@ -220,18 +201,17 @@ static bool answer_is_foreign(const struct probe *probe)
 	return memcmp(probe->answer, good, known) != 0;
 }
 
+static bool text_is_done(const struct probe *probe)
+{
+	return answer_is_foreign(probe) || answer_is_complete(probe);
+}
+
 /* 1: the server closed the connection without an answer. */
 static int ask_text(struct probe *probe)
 {
 	const char *question = probe->stats ? QUESTION : SMALL_QUESTION;
-	int more;
 
-	send(probe->fd, question, strlen(question), MSG_NOSIGNAL);	/* a failure shows below */
-	do
-		more = answer_read(probe, probe->deadline);
-	while (more == 1 && !answer_is_foreign(probe) && !answer_is_complete(probe));
-
-	if (!probe->used && more == 0)
+	if (!ask(probe, question, strlen(question), text_is_done))
 		return 1;
 	if (answer_is_foreign(probe))
 		return answer_judge(probe);
@@ -251,30 +231,34 @@ static int ask_text(struct probe *probe)
 	return 0;
 }
 
-/* 1: the server closed the connection without an answer. */
+static bool binary_is_done(const struct probe *probe)
+{
+	return probe->used >= BINARY_SIZE || (uint8_t)probe->answer[0] != BINARY_ANSWER;
+}
+
+/* As above, but first waits for what a server sends unasked. */
 static int ask_binary(struct probe *probe)
 {
-	static const uint8_t noop[24] = { 0x80, 0x0a };		/* only a header */
+	static const uint8_t noop[BINARY_SIZE] = { 0x80, 0x0a };
+	const int64_t listen = beest_clock_deadline(LISTEN_TIME);
 	const uint8_t *answer = (const uint8_t *)probe->answer;
-	int64_t listen = beest_clock_deadline(LISTEN_TIME);
-	int more;
 
-	more = answer_read(probe, BEEST_MIN(listen, probe->deadline));
-	if (more == -EAGAIN) {
-		send(probe->fd, noop, sizeof(noop), MSG_NOSIGNAL);
-		do
-			more = answer_read(probe, probe->deadline);
-		while (more == 1 && probe->used < sizeof(noop) && answer[0] == BINARY_ANSWER);
-	}
+	if (answer_read(probe, BEEST_MIN(listen, probe->deadline)) == -EAGAIN)
+		ask(probe, noop, sizeof(noop), binary_is_done);
 	if (!probe->used)
 		return 1;
-	if (probe->used < sizeof(noop) || answer[0] != BINARY_ANSWER)
+	if (probe->used < BINARY_SIZE || answer[0] != BINARY_ANSWER)
 		return answer_judge(probe);
 	if (answer[STATUS_AT] == 0 && answer[STATUS_AT + 1] == STATUS_AUTH)
 		return probe_fail(probe, EACCES, BEEST_KV_LOGIN);
 
 	return probe_fail(probe, EPROTO,
 			  "it speaks the binary protocol only (memcached -B binary)");
+}
+
+static bool tls_is_done(const struct probe *probe)
+{
+	return probe->used > 1;
 }
 
 /* Anything that speaks TLS answers with a handshake or an alert. */
@@ -288,8 +272,7 @@ static int ask_tls(struct probe *probe)
 	};
 	const uint8_t *answer = (const uint8_t *)probe->answer;
 
-	send(probe->fd, hello, sizeof(hello), MSG_NOSIGNAL);
-	answer_read(probe, probe->deadline);
+	ask(probe, hello, sizeof(hello), tls_is_done);
 	if (probe->used > 1 && (answer[0] == 0x15 || answer[0] == 0x16) && answer[1] == 3)
 		return probe_fail(probe, EPROTO, "it speaks TLS (memcached -Z), which libmemcached "
 				  "does not: use a tunnel, as by stunnel");
