@@ -52,17 +52,19 @@ static void must(int ret)
 struct party_member *party_open(int slot, int rank, int size, const char *setting)
 {
 	struct party_member *member = &party[slot];
-	char number[32], ranks[32];
-	const char *options[] = {
+	char number[32], ranks[32], settings[200], *at = settings;
+	const char *options[10] = {
 		"exchange.servers=a:1", "job.id=job", number, ranks, "exchange.timeout=10s",
-		setting, NULL,
 	};
-	size_t i;
+	size_t i = 5;
 
 	memset(member, 0, sizeof(*member));
 	member->rank = rank;
 	snprintf(number, sizeof(number), "job.rank=%d", rank);
 	snprintf(ranks, sizeof(ranks), "job.participants=0-%d", size - 1);
+	snprintf(settings, sizeof(settings), "%s", setting ? setting : "");
+	while (at && *at)
+		options[i++] = strsep(&at, " ");
 	fake_process++;
 	must(hartebeest_open(&member->hb, options));
 	must(hartebeest_pd_create(member->hb, "pd", NULL));

@@ -51,7 +51,7 @@ static inline int party_teardown(void **state)
 	return fake_verbs.open;
 }
 
-/* Opens a context with "pd", "cq" and regions "mr0" to "mr3"; @settings: "name=value" or NULL. */
+/* Opens a context with "pd", "cq" and regions "mr0" to "mr3"; @setting: "NAME=VALUE ..." or NULL */
 struct party_member *party_open(int slot, int rank, int size, const char *setting);
 void party_close(struct party_member *member);
 

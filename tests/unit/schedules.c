@@ -5,13 +5,15 @@
  * 	schedules			a few hundred seeds, always the same
  * 	schedules FIRST COUNT		these seeds
  * 	schedules SEED			this seed, with each request on stderr
+ * 	schedules PART			kept plans whose title has that part
  *
  * Each seed makes a plan: the number of ranks and servers, the steps that all ranks take, and the
- * faults of single requests.  Each plan is tried in a separate process, over the fake device and
+ * faults of single requests.  tests/plans/ has further plans (tests/support/plan.h), which may say
+ * what they expect.  Each plan is tried in a separate process, over the fake device and
  * servers, so that it always takes the same course.  Failures are printed.  A single seed's
  * plan is reduced as far as it still fails.
  *
- * Owns the plans, their trials and the promises:
+ * Owns the plans that are drawn, all trials and the promises:
  * - nobody passes a barrier, or is connected, before all have come there;
  * - a connected rank has the same numbers, keys and incarnations as the other end;
  * - each message arrives unchanged, also long after it was pushed, and one for one reader once;
@@ -34,6 +36,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -52,15 +55,14 @@
 #include "tests/support/fake-process.h"
 #include "tests/support/make.h"
 #include "tests/support/party.h"
+#include "tests/support/plan.h"
 #include "tests/support/registry.h"
 #include "tests/support/scratch.h"
 #include "tests/support/unit.h"
 
 #define SEEDS 300			/* without arguments */
 #define RANKS 40
-#define SERVERS 3
 #define STEPS 12
-#define EVENTS 12
 #define MESHES 2
 #define PASSINGS 200
 #define MEETS 4				/* in a row, in a mesh that is not repaired */
@@ -78,58 +80,7 @@
 /* After its limit, a call looks a last time, and asks who is missing. */
 #define LAST_LOOKS (1500 * BEEST_MS)
 
-/* ------------------------------------------------------------------------ the plan --- */
-
-enum op {
-	BARRIER, MESH, MEET, REPAIR, CLOSE, MESSAGE, PUSH, READ, PAIRS, SERVE, WORK, TOGETHER,
-	LEAVE, GATHER,
-	OPS,
-};
-
-struct step {
-	enum op op;
-	int name;			/* of a barrier or a mesh; else: messages are deleted,
-					   work is long, or the last rank is the listener
-					   of the service, not the first */
-	int thread;			/* that takes it */
-};
-
-enum what { HOLD, FAILURE, LATE, RESTART, FLUSH, EVICTION, FORGETTING, AWAY, DEATH, END };
-
-/* Happens before a request of a rank. */
-struct event {
-	enum what what;
-	int rank;
-	int at;				/* number of the request; of a death: in the last life */
-	bool pushed;			/* that number counts since the rank's last push */
-	int64_t span;			/* of a hold or absence, until late writes are applied,
-					   or until a replacement comes; 0: none does */
-	int error, command;		/* of a failure */
-	enum fake_kv_manner manner;
-	int server, item;
-};
-
-struct plan {
-	uint64_t seed;
-	int size, servers;
-	int64_t limit;			/* of each call */
-	int64_t noise;			/* each request is held up for less than this */
-	int slow;			/* rank with slower requests; -1: none */
-	bool scattered;			/* queue pair numbers have gaps */
-	enum ibv_qp_type type;		/* of a mesh */
-	int per_peer;			/* queue pairs */
-	int reach;			/* how far away peers are; 0: all ranks are peers */
-	bool sealed;
-	bool hosts;			/* deaths are not known, as on other hosts */
-	enum { WAITS, POLLS, GIVES_UP, PATIENCES } patience;	/* in barriers and gathers */
-	bool twins;			/* two runs under one job id */
-	int64_t behind;			/* each rank of the second starts within this time */
-	enum { NOTHING, LEFT, KILLED, FORMERS } former;	/* what a run before these left */
-	struct step steps[STEPS];
-	int step_count;
-	struct event events[EVENTS];
-	int event_count;
-};
+/* ---------------------------------------------------------------- plans that are drawn --- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -162,7 +113,7 @@ static int64_t draw_span(void)
 static void step_add(struct plan *plan, enum op op, int name)
 {
 	if (plan->step_count < STEPS)
-		plan->steps[plan->step_count++] = (struct step){ op, name, 0 };
+		plan->steps[plan->step_count++] = (struct step){ .op = op, .name = name };
 }
 
 /* As in a script that calls hartebeest(1) repeatedly. */
@@ -377,7 +328,7 @@ static void draw_loss(struct plan *plan)
 	for (i = 0; i < plan->event_count; i++)
 		if (plan->events[i].what >= DEATH)
 			return;
-	if (plan->event_count == EVENTS || draw(2))
+	if (plan->event_count == PLAN_EVENTS || draw(2))
 		return;
 	event = event_add(plan, all[draw(BEEST_COUNT(all))]);
 	event->at = draw(2);
@@ -404,7 +355,8 @@ static void draw_letters(struct plan *plan)
 		plan->steps[i].op = PUSH;
 		if (draw(2))
 			step_insert(plan, i + 1,
-				    (struct step){ BARRIER, step.thread, step.thread });
+				    (struct step){ .op = BARRIER, .name = step.thread,
+						   .thread = step.thread });
 		for (at = i + 1; at < plan->step_count && plan->steps[at].op != LEAVE && draw(4);)
 			at++;
 		step.op = READ;
@@ -472,191 +424,6 @@ static void draw_plan(struct plan *plan, uint64_t seed)
 	draw_gathers(plan);
 }
 
-/*
- * Plans that are tried before the seeds, since the plan of a seed changes whenever something else
- * is drawn.  In the first ones, a server loses something between a push and the next request, which
- * need not bring the epoch.  With FLUSH, barriers once lost the messages for good.
- */
-#define FORM(number, ranks, count, seconds, most_noise, slowest) \
-	.seed = number, .size = ranks, .servers = count, .limit = (seconds) * BEEST_SECOND, \
-	.noise = most_noise, .slow = slowest, .type = IBV_QPT_RC, .per_peer = 1
-#define KEPT(loss, count, ...) { \
-	FORM(771, 3, 1, 60, 0, -1), .step_count = count, .steps = { __VA_ARGS__ }, \
-	.event_count = 1, .events = { { .what = loss, .pushed = true } }, \
-}
-#define STEP(what) { .op = what }
-#define KEPT_FOR(loss) \
-	KEPT(loss, 3, STEP(PUSH), STEP(BARRIER), STEP(READ)), \
-	KEPT(loss, 4, STEP(BARRIER), STEP(PUSH), STEP(BARRIER), STEP(READ)), \
-	KEPT(loss, 4, STEP(MESH), STEP(PUSH), STEP(MEET), STEP(READ)), \
-	KEPT(loss, 4, STEP(PUSH), STEP(SERVE), STEP(BARRIER), STEP(READ))
-
-/*
- * A run is killed when all have pushed, and begins again: whoever pushes first then waits for those
- * that work.
- */
-#define KEPT_KILLED(hidden) { \
-	FORM(771, 3, 1, 60, 0, -1), .hosts = hidden, .step_count = 4, \
-	.steps = { STEP(BARRIER), { .op = WORK, .name = 1 }, STEP(MESSAGE), STEP(BARRIER) }, \
-	.event_count = 1, .events = { { .what = END, .rank = 2, .at = 3, .pushed = true } }, \
-}
-
-/* Another process of a rank begins when that rank has met others, and asks for an author. */
-#define KEPT_TWINS(number, ranks, most_noise, within) { \
-	FORM(number, ranks, 1, 10, most_noise, -1), .twins = true, .behind = within, \
-	.former = KILLED, .step_count = 1, .steps = { STEP(MESSAGE) }, \
-}
-
-/*
- * The answer to a request that pushes or takes a message for one reader is lost, and the others go
- * on before it is repeated.
- */
-#define KEPT_ONCE(number) { \
-	FORM(771, 3, 1, 60, 0, -1), .step_count = 2, \
-	.steps = { { .op = PUSH, .name = 1 }, { .op = READ, .name = 1 } }, \
-	.event_count = 2, .events = { \
-		{ .what = FAILURE, .rank = 1, .at = number, .error = EHOSTDOWN, \
-		  .command = 1, .manner = FAKE_KV_LOST }, \
-		{ .what = HOLD, .rank = 1, .at = (number) + 1, .span = 5 * BEEST_MS }, \
-	}, \
-}
-
-static const struct plan kept[] = {
-	KEPT_FOR(FLUSH), KEPT_FOR(FORGETTING), KEPT_FOR(RESTART),
-	KEPT_KILLED(false), KEPT_KILLED(true),
-	KEPT_ONCE(1), KEPT_ONCE(2), KEPT_ONCE(3), KEPT_ONCE(4), KEPT_ONCE(5), KEPT_ONCE(6),
-	/* A listener was given a request twice when its server lost everything twice. */
-	{ FORM(5000738, 35, 1, 60, 3 * BEEST_MS, -1), .scattered = true, .step_count = 1,
-	  .steps = { { .op = SERVE, .name = 1, .thread = 1 } },
-	  .event_count = 3, .events = {
-		{ .what = FLUSH, .rank = 4, .at = 1 },
-		{ .what = FORGETTING, .rank = 14, .at = 2 },
-		{ .what = RESTART, .rank = 29, .at = 23 },
-	  } },
-	/* A run is killed while its threads work or wait, or its ranks close: all are dead. */
-	{ FORM(30432, 4, 1, 60, 0, 3), .step_count = 3,
-	  .steps = { STEP(WORK), { .op = PUSH, .thread = 1 }, { .op = READ, .thread = 1 } },
-	  .event_count = 1,
-	  .events = { { .what = END, .rank = 1, .at = 19, .span = 455 * BEEST_MS } } },
-	{ FORM(31321, 16, 1, 60, 0, -1), .step_count = 3,
-	  .steps = { STEP(MESSAGE), STEP(MESH), { .op = BARRIER, .name = 1, .thread = 1 } },
-	  .event_count = 2, .events = {
-		{ .what = HOLD, .rank = 6, .at = 17, .span = 106 * BEEST_MS },
-		{ .what = END, .rank = 4, .at = 30, .span = 79200 * BEEST_US },
-	  } },
-	{ FORM(40077, 3, 1, 60, 0, -1), .step_count = 2, .steps = { STEP(MESSAGE), STEP(MESH) },
-	  .event_count = 2, .events = {
-		{ .what = HOLD, .rank = 1, .at = 7, .span = 70700 * BEEST_US },
-		{ .what = END, .rank = 2, .at = 7, .span = 12900 * BEEST_US },
-	  } },
-	{ FORM(44473, 3, 2, 60, 3 * BEEST_MS, -1), .step_count = 8,
-	  .steps = {
-		STEP(CLOSE), STEP(CLOSE), STEP(MESH), { .op = PUSH, .name = 1, .thread = 1 },
-		STEP(BARRIER), { .op = WORK, .thread = 1 }, STEP(MESH),
-		{ .op = READ, .name = 1, .thread = 1 },
-	  },
-	  .event_count = 1,
-	  .events = { { .what = END, .at = 30, .span = 23400 * BEEST_US } } },
-	/* ... except for one that has said that it leaves. */
-	{ FORM(554, 4, 3, 60, 300 * BEEST_US, -1), .step_count = 2,
-	  .steps = { { .op = PUSH, .name = 1 }, { .op = READ, .name = 1 } }, .event_count = 1,
-	  .events = { { .what = END, .rank = 3, .at = 7, .span = 715 * BEEST_MS } } },
-	/* A server would lose its contents just before its epoch, which was evicted, is added. */
-	{ FORM(40889, 3, 1, 60, 0, -1), .hosts = true, .step_count = 2,
-	  .steps = { STEP(PUSH), STEP(READ) }, .event_count = 2, .events = {
-		{ .what = FLUSH, .rank = 0, .at = 5 },
-		{ .what = FORGETTING, .rank = 2, .pushed = true },
-	  } },
-	/* A server loses its epoch alone twice, and a process still adds the first one. */
-	{ FORM(512194, 20, 3, 60, 300 * BEEST_US, -1), .step_count = 3,
-	  .steps = { STEP(MESSAGE), STEP(PUSH), STEP(BARRIER) }, .event_count = 1,
-	  .events = { { .what = FORGETTING, .rank = 4, .at = 1, .pushed = true, .server = 2 } } },
-	/* ... or then its contents, which one thread restores while another looks for a canary. */
-	{ FORM(515329, 2, 1, 60, 300 * BEEST_US, -1), .step_count = 3,
-	  .steps = { { .op = BARRIER, .name = 1, .thread = 1 }, STEP(PUSH), STEP(READ) },
-	  .event_count = 3, .events = {
-		{ .what = HOLD, .rank = 1, .at = 2, .span = 3280 * BEEST_MS },
-		{ .what = FLUSH, .rank = 0, .at = 5 },
-		{ .what = FORGETTING, .rank = 0, .pushed = true },
-	  } },
-	KEPT_TWINS(40948, 2, 3 * BEEST_MS, 5 * BEEST_MS),
-	KEPT_TWINS(44337, 16, 0, 5 * BEEST_MS),
-	KEPT_TWINS(44576, 8, 0, BEEST_MS),
-	KEPT_TWINS(71063, 2, 300 * BEEST_US, BEEST_MS),
-};
-
-/* ------------------------------------------------------------------- what is printed --- */
-
-static const char *const op_words[OPS] = {
-	"barrier", "mesh", "barrier of mesh", "repair of mesh", "close of mesh", "messages",
-	"push of messages", "read of messages", "pairs", "service", "work", "together in mesh",
-	"leave", "gather",
-};
-static const char *const what_words[] = {
-	"held up for", "fails", "fails, and is carried out after", "restarts its server",
-	"finds a server emptied", "finds a record evicted", "finds an epoch evicted",
-	"finds a server away for", "dies",
-	"ends with all others, which begin again within",
-};
-static const char *const former_words[FORMERS] = { "left nothing", "has left", "was killed" };
-static const char *const manner_words[] = { "refused", "lost", "late" };
-
-static const char *step_text(const struct step *step)
-{
-	static char texts[4][40];
-	static int turn;
-	char *text = texts[turn++ % 4];
-
-	snprintf(text, sizeof(texts[0]), "%s %c%s", op_words[step->op], 'a' + step->name,
-		 step->thread ? " by thread 1" : "");
-	return text;
-}
-
-static void event_print(const struct event *event)
-{
-	fprintf(stderr, "  rank %d at request %d%s %s", event->rank, event->at,
-		event->pushed ? " after a push" : "", what_words[event->what]);
-	if (event->what == DEATH)
-		fprintf(stderr, event->span ? ", and has a replacement after" : " for good");
-	if ((event->what < FAILURE || event->what == LATE || event->what >= AWAY) && event->span)
-		fprintf(stderr, " %.3f ms", (double)event->span / BEEST_MS);
-	if (event->what == FAILURE || event->what == LATE)
-		fprintf(stderr, " (command %d, %s: %s)", event->command,
-			manner_words[event->manner], strerror(event->error));
-	if (event->what >= RESTART && event->what <= AWAY)
-		fprintf(stderr, " (server %d, item %d)", event->server, event->item);
-	fprintf(stderr, "\n");
-}
-
-static void plan_print(const struct plan *plan)
-{
-	int i;
-
-	fprintf(stderr, "%d ranks, %d servers, limit %d s, noise %d us", plan->size,
-		plan->servers, (int)(plan->limit / BEEST_SECOND), (int)(plan->noise / BEEST_US));
-	if (plan->slow >= 0)
-		fprintf(stderr, ", rank %d is slow", plan->slow);
-	fprintf(stderr, "%s%s, %s, %d a peer", plan->scattered ? ", scattered numbers" : "",
-		plan->sealed ? ", sealed" : "",
-		plan->type == IBV_QPT_UD ? "UD" : plan->type == IBV_QPT_UC ? "UC" : "RC",
-		plan->per_peer);
-	if (plan->reach)
-		fprintf(stderr, ", peers up to %d away", plan->reach);
-	if (plan->hosts)
-		fprintf(stderr, ", unknown deaths");
-	if (plan->patience)
-		fprintf(stderr, plan->patience == POLLS ? ", polls" : ", gives up and calls again");
-	if (plan->twins)
-		fprintf(stderr, ", twins within %d ms after a run that %s",
-			(int)(plan->behind / BEEST_MS), former_words[plan->former]);
-	fprintf(stderr, "; steps:");
-	for (i = 0; i < plan->step_count; i++)
-		fprintf(stderr, "%s %s", i ? "," : "", step_text(&plan->steps[i]));
-	fprintf(stderr, "\n");
-	for (i = 0; i < plan->event_count; i++)
-		event_print(&plan->events[i]);
-}
-
 /* -------------------------------------------------------------------- one trial --- */
 
 /* One end's view of its connection with another rank, by the verbs. */
@@ -672,7 +439,7 @@ struct card {
 	uint64_t digest;
 	struct beest_incarnation own;
 	struct hartebeest_remote_mr region;
-	struct link links[RANKS];
+	struct link links[PLAN_PROCESSES];
 };
 
 struct thread {
@@ -680,7 +447,15 @@ struct thread {
 	int step;
 	int64_t began, held;		/* of its step; how long it was held up since */
 	bool runs;
-	bool lacks_epoch[SERVERS];	/* it may have found none there, and is about to add it */
+	bool lacks_epoch[PLAN_SERVERS];	/* it may have found none there, and is about to add it */
+};
+
+/* How a step of which something is expected has ended. */
+struct ending {
+	bool ended;
+	int ret;
+	int64_t began, at;
+	char *sentence;
 };
 
 static struct rank {
@@ -700,21 +475,26 @@ static struct rank {
 	int killed_life;		/* where that one's last life began; -1: not killed so */
 	bool failed, ended;
 	struct hartebeest_mesh *mesh[MESHES];
-	bool entered[STEPS], through[STEPS];
-	struct card *cards[STEPS];
+	bool entered[PLAN_STEPS], through[PLAN_STEPS];
+	struct card *cards[PLAN_STEPS];
+	struct ending ends[PLAN_STEPS];
 
 	/* of twins */
 	uint64_t begun, latest;		/* places of requests among all: of its first one, and of
 					   the latest by which it may have met others */
 	int64_t heard_at;		/* when it made its latest request */
 	bool told, has_met;
-	const struct rank *met[STEPS][RANKS];	/* by whom each rank of the job was represented */
-} ranks[2 * RANKS];
+	/* By whom each rank of the job was represented. */
+	const struct rank *met[PLAN_STEPS][PLAN_PROCESSES];
+} ranks[PLAN_PROCESSES];
 
 static struct plan plan;		/* of this process */
 static bool traces;
 static uint64_t fake_places;		/* of requests, as they are carried out */
-static char (*verdict)[2048];		/* "": no promise was broken */
+static struct verdict {
+	char text[2048];		/* "": no promise was broken */
+	bool reached;			/* the request for which this trial is one of many */
+} *verdict;
 static uint64_t entropy;
 
 /* Replaces the library's function: each trial draws the same bits every time. */
@@ -743,6 +523,19 @@ static struct thread *thread_at(struct rank *rank, int step)
 static int slot_of(const struct rank *rank)
 {
 	return (int)(rank - ranks);
+}
+
+static bool takes(const struct rank *rank, int step)
+{
+	return plan_ranks_have(&plan.steps[step].who, slot_of(rank));
+}
+
+/* Another process of the rank follows. */
+static bool ends_life(const struct rank *rank, int step)
+{
+	const enum op op = plan.steps[step].op;
+
+	return (op == LEAVE || op == KILL) && takes(rank, step);
 }
 
 /* Twins have the same number. */
@@ -782,14 +575,14 @@ static void broken(const struct rank *rank, const char *format, ...)
 	va_list arguments;
 	int used;
 
-	if ((*verdict)[0] || rank->dead)
+	if (verdict->text[0] || rank->dead)
 		return;
-	used = snprintf(*verdict, sizeof(*verdict), "rank %d, step %d (%s): ", number_of(rank),
-			here()->step, step_text(&plan.steps[here()->step]));
+	used = snprintf(verdict->text, sizeof(verdict->text), "rank %d, step %d (%s): ",
+			number_of(rank), here()->step, plan_step_text(&plan.steps[here()->step]));
 	va_start(arguments, format);
-	vsnprintf(*verdict + used, sizeof(*verdict) - (size_t)used, format, arguments);
+	vsnprintf(verdict->text + used, sizeof(verdict->text) - (size_t)used, format, arguments);
 	va_end(arguments);
-	trace(rank, "BROKEN: %s", *verdict);
+	trace(rank, "BROKEN: %s", verdict->text);
 }
 
 static bool plan_has(enum what first, enum what last)
@@ -804,7 +597,7 @@ static bool plan_has(enum what first, enum what last)
 
 static bool servers_fail(void)
 {
-	return plan_has(FAILURE, AWAY);
+	return plan_has(FAILURE, AWAY) || plan_has(LOSS, EMPTY);
 }
 
 static bool ranks_die(void)
@@ -814,7 +607,7 @@ static bool ranks_die(void)
 
 /* --------------------------------------------------------------- faults of requests --- */
 
-static const char *const server_names[SERVERS] = { "a:1", "b:1", "c:1" };
+static const char *const server_names[PLAN_SERVERS] = { "a:1", "b:1", "c:1" };
 
 static struct rank *rank_of(const struct beest_kv *kv)
 {
@@ -896,6 +689,31 @@ static void evict(struct fake_kv_server *server, int item)
 	fake_kv_evict(server, eviction.key);
 }
 
+/* Changes a certain record; one that is not there stays so. */
+static void spoil(struct fake_kv_server *server, const struct event *event)
+{
+	char key[BEEST_KEY_MAX + 1];
+	uint8_t *bytes;
+	const void *value;
+	size_t size, i;
+
+	snprintf(key, sizeof(key), "hb1/job/%s", event->key);
+	value = fake_kv_get(server, key, &size);
+	if (!value)
+		return;
+	bytes = malloc(size);
+	memcpy(bytes, value, size);
+	for (i = 20; i < size && event->what == FLIP; i += 40)
+		bytes[i] ^= 0x10;
+	if (event->what == CUT || event->what == EMPTY)
+		size = event->what == CUT ? size / 3 : 0;
+	if (event->what == LOSS)
+		fake_kv_evict(server, key);
+	else
+		fake_kv_put(server, key, bytes, size, 600);
+	free(bytes);
+}
+
 static void come_back(void *data)
 {
 	const struct event *event = data;
@@ -951,7 +769,8 @@ static void event_happen(struct rank *rank, struct event *event)
 
 	if ((event->what == RESTART || event->what == FLUSH) && epoch_is_due(event->server))
 		return;
-	trace(rank, "%s", what_words[event->what]);
+	trace(rank, "%s", plan_event_text(event->what));
+	verdict->reached |= event->each;
 	switch (event->what) {
 	case FAILURE:
 	case LATE:
@@ -973,7 +792,7 @@ static void event_happen(struct rank *rank, struct event *event)
 		epoch_evict(server);
 		break;
 	case AWAY:
-		server->error = EHOSTDOWN;
+		server->error = event->error ? event->error : EHOSTDOWN;
 		crew_start(come_back, event);
 		break;
 	case DEATH:
@@ -983,9 +802,23 @@ static void event_happen(struct rank *rank, struct event *event)
 	case END:
 		run_end(event);
 		break;
+	case LOSS:
+	case FLIP:
+	case CUT:
+	case EMPTY:
+		spoil(server, event);
+		break;
 	case HOLD:
 		break;
 	}
+}
+
+static void event_wait(void *data)
+{
+	struct event *event = data;
+
+	crew_pass(event->time);
+	event_happen(&ranks[event->rank], event);
 }
 
 static bool somebody_has_closed(void)
@@ -1002,7 +835,7 @@ static bool is_due(const struct rank *rank, const struct event *event)
 {
 	int i;
 
-	if (&ranks[event->rank] != rank ||
+	if (event->time || &ranks[event->rank] != rank ||
 	    (event->what == END && (rank->run || somebody_has_closed())))
 		return false;
 	if (event->pushed)
@@ -1010,7 +843,7 @@ static bool is_due(const struct rank *rank, const struct event *event)
 	if (event->what != DEATH)
 		return event->at == rank->requests;
 	for (i = here()->step; i < plan.step_count; i++)
-		if (plan.steps[i].op == LEAVE)
+		if (ends_life(rank, i))
 			return false;
 	return !rank->died && event->at == rank->of_life;
 }
@@ -1021,12 +854,14 @@ static int64_t hold(const struct beest_kv *kv)
 	int64_t span;
 	int i;
 
-	if (!rank || rank->dead || (*verdict)[0])
+	if (!rank || rank->dead || verdict->text[0])
 		return 0;
 	span = noise_of(rank, number_of(rank) == plan.slow ? SLOWNESS : plan.noise, rank->requests);
 	for (i = 0; i < plan.event_count; i++)
-		if (plan.events[i].what == HOLD && is_due(rank, &plan.events[i]))
+		if (plan.events[i].what == HOLD && is_due(rank, &plan.events[i])) {
 			span += plan.events[i].span;
+			verdict->reached |= plan.events[i].each;
+		}
 	here()->held += span;
 	return span;
 }
@@ -1097,7 +932,7 @@ static int interrupt(void *data)
 
 	while (party[slot_of(rank)].hb != data)
 		rank++;
-	if (rank->dead || (*verdict)[0])
+	if (rank->dead || verdict->text[0])
 		return beest_fail(EINTR, "killed");
 
 	return look_interrupt(data);
@@ -1117,7 +952,7 @@ static void all_have_entered(const struct rank *rank)
 	if (plan.twins)
 		return;
 	for (i = 0; i < plan.size; i++) {
-		if (!ranks[i].entered[here()->step])
+		if (takes(&ranks[i], here()->step) && !ranks[i].entered[here()->step])
 			broken(rank, "it passed before rank %d had come", i);
 	}
 }
@@ -1381,7 +1216,7 @@ static void failure_judge(struct rank *rank, int ret)
 
 static int64_t deadline(void)
 {
-	return crew_now() + plan.limit;
+	return plan.usual ? 0 : crew_now() + plan.limit;
 }
 
 /* What a rank gives in a step of its run. */
@@ -1393,17 +1228,25 @@ static uint64_t value_of(const struct rank *rank, int number, int step)
 static int meet_until(struct rank *rank, const struct step *step, int64_t until)
 {
 	const char name[] = { (char)('a' + step->name), '\0' };
-	const uint64_t value = value_of(rank, number_of(rank), here()->step);
 	struct hartebeest_context *hb = party[slot_of(rank)].hb;
-	uint64_t all[RANKS];
+	const size_t size = step->bytes ? (size_t)step->bytes : sizeof(uint64_t);
+	uint64_t value = value_of(rank, number_of(rank), here()->step);
+	uint8_t *own, *all;
 	int i, ret;
 
 	if (step->op == BARRIER)
 		return hartebeest_barrier(hb, name, until);
-	ret = hartebeest_gather(hb, name, &value, sizeof(value), all, until);
-	for (i = 0; i < plan.size && ret == 0 && !plan.twins && !ranks_die(); i++)
-		if (all[i] != value_of(rank, i, here()->step))
+	own = calloc(1, size);
+	all = calloc(PLAN_PROCESSES, size);
+	memcpy(own, &value, sizeof(value));
+	ret = hartebeest_gather(hb, name, own, size, all, until);
+	for (i = 0; i < plan.size && ret == 0 && !plan.twins && !ranks_die(); i++) {
+		memcpy(&value, all + (size_t)i * size, sizeof(value));
+		if (value != value_of(rank, i, here()->step))
 			broken(rank, "it gathers a value of rank %d that is not of this step", i);
+	}
+	free(own);
+	free(all);
 	return ret;
 }
 
@@ -1411,9 +1254,10 @@ static int meet_until(struct rank *rank, const struct step *step, int64_t until)
 static int run_barrier(struct rank *rank, const struct step *step)
 {
 	const int64_t half = crew_now() + plan.limit / 2, end = deadline();
+	const bool patient = !plan.patience || !plan_ranks_have(&plan.pollers, number_of(rank));
 	int ret = -EAGAIN;
 
-	while (plan.patience && crew_now() < half && !rank->dead &&
+	while (!patient && crew_now() < half && !rank->dead &&
 	       (ret == -EAGAIN || ret == -ETIMEDOUT)) {
 		ret = meet_until(rank, step, plan.patience == POLLS ? HARTEBEEST_ONCE :
 				 crew_now() + 30 * BEEST_MS);
@@ -1440,7 +1284,7 @@ static int mesh_connect(struct rank *rank, int number)
 {
 	static const char *const region[] = { "mr0" };
 	const char name[] = { (char)('m' + number), '\0' };
-	int32_t peers[RANKS], i;
+	int32_t peers[PLAN_PROCESSES], i;
 	struct hartebeest_mesh_attr attr;
 
 	hartebeest_mesh_attr_init(&attr);
@@ -1498,6 +1342,20 @@ static int run_repair(struct rank *rank, const struct step *step)
 	return 0;
 }
 
+/* A rank that has no mesh was started again: it takes part in the others' repair. */
+static int run_restore(struct rank *rank, const struct step *step)
+{
+	struct hartebeest_mesh **mesh = &rank->mesh[step->name];
+	int ret = *mesh ? hartebeest_mesh_repair(*mesh, deadline()) :
+		  mesh_connect(rank, step->name);
+
+	if (ret < 0)
+		return ret;
+	all_have_entered(rank);
+	mesh_check(rank, *mesh);
+	return ret;
+}
+
 static int run_close(struct rank *rank, const struct step *step)
 {
 	mesh_close(rank, step->name);
@@ -1514,10 +1372,53 @@ static int run_work(struct rank *rank, const struct step *step)
 	return 0;
 }
 
+static int run_await(struct rank *rank, const struct step *step)
+{
+	const char name[] = { (char)('a' + step->name), '\0' };
+
+	return hartebeest_msg_wait(party[slot_of(rank)].hb, name, NULL, 0, NULL, deadline());
+}
+
+static int run_fail(struct rank *rank, const struct step *step)
+{
+	(void)step;
+	return hartebeest_fail(party[slot_of(rank)].hb, "out of luck");
+}
+
+static int run_pause(struct rank *rank, const struct step *step)
+{
+	const int number = slot_of(rank);
+	int64_t span = !step->apart ? step->span :
+		       step->span < 0 ? (slots() - 1 - number) * -step->span : number * step->span;
+
+	crew_pass(span);
+	here()->held += span;
+	return 0;
+}
+
+/* By the clock, so that all go on at the same instant; asks the servers for nothing. */
+static int run_all(struct rank *rank, const struct step *step)
+{
+	const int own = here()->step;
+	int i = 0;
+
+	(void)step;
+	while (i < slots() && !rank->dead && !verdict->text[0]) {
+		const struct rank *other = &ranks[i];
+
+		if (!takes(other, own) || other->entered[own] || other->ended || other->failed)
+			i++;
+		else
+			crew_pass(10 * BEEST_MS - crew_now() % (10 * BEEST_MS));
+	}
+	crew_pass(10 * BEEST_MS - crew_now() % (10 * BEEST_MS));
+	return 0;
+}
+
 /* One pass of a mesh, and the ranks of its view that have come. */
 static struct passing {
 	uint64_t digest, pass;
-	bool came[RANKS];
+	bool came[PLAN_PROCESSES];
 } passings[PASSINGS];
 
 static struct passing *passing_of(const struct hartebeest_mesh *mesh)
@@ -1574,7 +1475,7 @@ static int run_together(struct rank *rank, const struct step *step)
 			met = 0;
 		}
 		trace(rank, "%d, %d: %s", ret, met, ret < 0 ? hartebeest_error() : "");
-		if (ret < 0 && (rank->dead || ++tries == TRIES || (*verdict)[0]))
+		if (ret < 0 && (rank->dead || ++tries == TRIES || verdict->text[0]))
 			return ret;
 		repairs |= ret < 0;
 	}
@@ -1827,7 +1728,7 @@ static int service_serve(struct rank *rank, const char *name, int64_t limit)
 	struct hartebeest_context *hb = party[slot_of(rank)].hb;
 	struct hartebeest_client request;
 	struct client client;
-	struct beest_incarnation served[RANKS], nobody;
+	struct beest_incarnation served[PLAN_PROCESSES], nobody;
 	int count = 1, ret = hartebeest_service_listen(hb, name, limit);
 
 	memset(&nobody, 0, sizeof(nobody));
@@ -1936,19 +1837,25 @@ static int (*const runs[OPS])(struct rank *rank, const struct step *step) = {
 	[CLOSE] = run_close, [MESSAGE] = run_messages, [PUSH] = run_push, [READ] = run_read,
 	[WORK] = run_work,
 	[PAIRS] = run_pairs, [SERVE] = run_serve, [TOGETHER] = run_together,
+	[RESTORE] = run_restore, [AWAIT] = run_await, [FAIL] = run_fail, [PAUSE] = run_pause,
+	[ALL] = run_all,
 };
 
 /* ------------------------------------------------------------------- lives of a rank --- */
 
 static void rank_open(struct rank *rank)
 {
-	static const char *const lists[] = {
-		"exchange.servers=a:1", "exchange.servers=a:1,b:1", "exchange.servers=a:1,b:1,c:1",
-	};
+	static const char *const lists[] = { "a:1", "a:1,b:1", "a:1,b:1,c:1" };
 	const int slot = slot_of(rank);
+	const int size = plan.odd_size && slot == plan.odd ? plan.odd_size : plan.size;
+	char settings[200], ttl[40] = "";
 	struct hartebeest_context *hb;
 
-	hb = party_open(slot, number_of(rank), plan.size, lists[plan.servers - 1])->hb;
+	if (plan.ttl)
+		snprintf(ttl, sizeof(ttl), " exchange.ttl=%dms", (int)(plan.ttl / BEEST_MS));
+	snprintf(settings, sizeof(settings), "exchange.servers=%s exchange.timeout=%dms%s",
+		 lists[plan.servers - 1], (int)(plan.limit / BEEST_MS), ttl);
+	hb = party_open(slot, number_of(rank), size, settings)->hb;
 	if (beest_context_need_registry(hb, BEEST_KIND_ANY, NULL) < 0)
 		abort();
 	look_interrupt = hb->registry->interrupt;
@@ -1979,7 +1886,7 @@ static bool is_busy(const struct rank *rank, int begin, int end)
 {
 	int i = begin;
 
-	while (i < end && rank->through[i])
+	while (i < end && (rank->through[i] || !takes(rank, i)))
 		i++;
 	return !rank->ended && !rank->failed && i < end;
 }
@@ -1991,10 +1898,45 @@ static void rank_linger(struct rank *rank, int steps)
 	int64_t end = crew_now() + 3 * plan.limit;
 	int i;
 
-	for (i = 0; i < plan.size && crew_now() < end && !rank->dead && !(*verdict)[0]; i++)
+	for (i = 0; i < plan.size && crew_now() < end && !rank->dead && !verdict->text[0]; i++)
 		while (is_busy(&ranks[i], rank->life_begin, steps) && crew_now() < end &&
-		       !rank->dead && !(*verdict)[0])
+		       !rank->dead && !verdict->text[0])
 			hartebeest_msg_wait(hb, "never", NULL, 0, NULL, crew_now() + BEEST_SECOND);
+}
+
+static bool is_expected(const struct rank *rank, int step)
+{
+	int i;
+
+	for (i = 0; i < plan.expected_count; i++)
+		if (plan.expected[i].step == step &&
+		    plan_ranks_have(&plan.expected[i].who, slot_of(rank)))
+			return true;
+	return false;
+}
+
+/* Both success and failure are expected of it, so that it ends with a failure. */
+static bool may_succeed(const struct rank *rank, int step)
+{
+	const struct expectation *expected = plan.expected;
+
+	for (; expected < plan.expected + plan.expected_count; expected++)
+		if (expected->step == step && plan_ranks_have(&expected->who, slot_of(rank)) &&
+		    expected->count > 1 && (!expected->results[0] || !expected->results[1]))
+			return true;
+	return false;
+}
+
+static void step_note(struct rank *rank, int ret)
+{
+	struct ending *end = &rank->ends[here()->step];
+
+	trace(rank, "%d: %s", ret, ret < 0 ? hartebeest_error() : "");
+	end->ended = true;
+	end->ret = ret;
+	end->at = crew_now();
+	free(end->sentence);
+	end->sentence = strdup(ret < 0 ? hartebeest_error() : "");
 }
 
 static void step_run(struct rank *rank)
@@ -2003,23 +1945,27 @@ static void step_run(struct rank *rank)
 	const int before = rank->of_life;
 	int ret;
 
-	trace(rank, "begins step %d (%s)", here()->step, step_text(step));
+	trace(rank, "begins step %d (%s)", here()->step, plan_step_text(step));
 	here()->began = crew_now();
 	here()->held = 0;
+	rank->ends[here()->step].began = crew_now();
 	rank->entered[here()->step] = true;
 	ret = runs[step->op](rank, step);
-	if (rank->dead || (*verdict)[0])
+	if (rank->dead || verdict->text[0])
 		return;
+	step_note(rank, ret);
 	if (ret == 0)
 		twins_judge(rank);
-	rank->there |= ret == 0 && rank->of_life > before;
+	rank->there |= ret >= 0 && rank->of_life > before;
 	rank->came |= rank->there;
-	if (ret == 0)
+	if (ret >= 0)
 		rank->through[here()->step] = true;
-	else
+	else if (!is_expected(rank, here()->step))
 		failure_judge(rank, ret);
+	else
+		rank->failed = may_succeed(rank, here()->step);
 	if (step->op != MESSAGE && step->op != PUSH && step->op != READ && step->op != TOGETHER &&
-	    crew_now() - here()->began - here()->held > plan.limit + LAST_LOOKS)
+	    step->op != ALL && crew_now() - here()->began - here()->held > plan.limit + LAST_LOOKS)
 		broken(rank, "it took %d ms, of which it was held up for %d",
 		       (int)((crew_now() - here()->began) / BEEST_MS),
 		       (int)(here()->held / BEEST_MS));
@@ -2033,9 +1979,9 @@ static void thread_run(void *data)
 	struct rank *rank = self->rank;
 
 	for (self->step = rank->life_begin; self->step < plan.step_count &&
-	     plan.steps[self->step].op != LEAVE && !rank->failed && !rank->dead && !(*verdict)[0];
+	     !ends_life(rank, self->step) && !rank->failed && !rank->dead && !verdict->text[0];
 	     self->step++)
-		if (thread_at(rank, self->step) == self)
+		if (thread_at(rank, self->step) == self && takes(rank, self->step))
 			step_run(rank);
 	self->runs = false;
 }
@@ -2045,9 +1991,30 @@ static bool has_steps(const struct thread *thread)
 	int i;
 
 	for (i = thread->rank->life_begin; i < plan.step_count; i++)
-		if (thread_at(thread->rank, i) == thread)
+		if (thread_at(thread->rank, i) == thread && takes(thread->rank, i))
 			return true;
 	return false;
+}
+
+/* A process that does nothing does not begin. */
+static bool life_is_empty(const struct rank *rank)
+{
+	int i;
+
+	for (i = rank->life_begin; i < plan.step_count && !ends_life(rank, i); i++)
+		if (takes(rank, i))
+			return false;
+	return true;
+}
+
+/* Where the life of a process that does not begin ends. */
+static int life_skip(const struct rank *rank)
+{
+	int i = rank->life_begin;
+
+	while (i < plan.step_count && !ends_life(rank, i))
+		i++;
+	return i;
 }
 
 static void threads_run(struct rank *rank)
@@ -2066,16 +2033,21 @@ static void threads_run(struct rank *rank)
 /* True: another life follows. */
 static bool life_run(struct rank *rank)
 {
-	bool last;
+	bool last, killed;
 
+	if (life_is_empty(rank)) {
+		here()->step = life_skip(rank);
+		return here()->step < plan.step_count;
+	}
 	rank_open(rank);
 	threads_run(rank);
 	last = here()->step == plan.step_count;
 	if (rank->failed || (servers_fail() && here()->step > rank->life_begin))
 		rank_linger(rank, here()->step);
-	rank_end(rank, !rank->dead && !(*verdict)[0]);
+	killed = rank->dead || (!last && plan.steps[here()->step].op == KILL);
+	rank_end(rank, !killed && !verdict->text[0]);
 	trace(rank, "%s", rank->dead ? "is dead" : "has closed");
-	return !last && !rank->failed && !rank->dead && !(*verdict)[0];
+	return !last && !rank->failed && !rank->dead && !verdict->text[0];
 }
 
 /* Another process takes the rank, and starts at the beginning of this life. */
@@ -2208,6 +2180,85 @@ static void former_run(void)
 	}
 }
 
+/* ------------------------------------------------------------- what a plan expects --- */
+
+/* When a rank began the step, or, if it does not take that, the nearest one of its own. */
+static int64_t begin_of(const struct rank *rank, int step)
+{
+	int i, nearest = -1;
+
+	for (i = 0; i < plan.step_count; i++)
+		if (rank->ends[i].began && plan.steps[i].op < PAUSE &&
+		    (nearest < 0 || abs(i - step) < abs(nearest - step)))
+			nearest = i;
+	return nearest < 0 ? 0 : rank->ends[nearest].began;
+}
+
+static bool is_in_time(const struct rank *rank, const struct expectation *expected)
+{
+	int64_t begin = rank->ends[expected->step].began;
+	int i;
+
+	for (i = 0; i < slots(); i++)
+		if (plan_ranks_have(&expected->after, i))
+			begin = BEEST_MAX(begin, begin_of(&ranks[i], expected->step));
+	return !expected->within || rank->ends[expected->step].at <= begin + expected->within;
+}
+
+static bool is_as_expected(const struct rank *rank, const struct expectation *expected)
+{
+	const struct ending *end = &rank->ends[expected->step];
+	bool fits = false;
+	int i;
+
+	for (i = 0; i < expected->count; i++)
+		fits |= end->ret == expected->results[i];
+	if (!end->ended && rank->failed)
+		return true;
+	if (!end->ended || !fits || !is_in_time(rank, expected))
+		return false;
+	for (i = 0; i < PLAN_TEXTS && expected->texts[i]; i++)
+		if (!strstr(end->sentence, expected->texts[i]))
+			return false;
+	return !expected->absent || !strstr(end->sentence, expected->absent);
+}
+
+static void expectation_check(const struct expectation *expected)
+{
+	const struct rank *rank;
+	const struct ending *end;
+	int met = 0;
+
+	ranks[0].threads[0].step = expected->step;
+	for (rank = ranks; rank < ranks + slots(); rank++) {
+		end = &rank->ends[expected->step];
+		if (!plan_ranks_have(&expected->who, slot_of(rank)) ||
+		    !takes(rank, expected->step))
+			continue;
+		if (is_as_expected(rank, expected))
+			met++;
+		else if (!expected->one)
+			broken(&ranks[slot_of(rank)], "expectation %d is not met by process %d: "
+			       "%s (%s) after %d ms: %s", (int)(expected - plan.expected) + 1,
+			       slot_of(rank), end->ended ? "it ended" : "it has not ended",
+			       strerror(end->ret < 0 ? -end->ret : 0),
+			       (int)((end->at - end->began) / BEEST_MS),
+			       end->ended ? end->sentence : "");
+	}
+	if (expected->one ? met != 1 : !met)
+		broken(&ranks[0], "expectation %d is met by %d ranks",
+		       (int)(expected - plan.expected) + 1, met);
+}
+
+static bool has_killed(void)
+{
+	const struct step *step = plan.steps;
+
+	while (step < plan.steps + plan.step_count && step->op != KILL)
+		step++;
+	return step < plan.steps + plan.step_count;
+}
+
 /* Runs in a separate process. */
 static void plan_try(void)
 {
@@ -2220,25 +2271,33 @@ static void plan_try(void)
 		setenv("HARTEBEEST_SECRET_FILE", secret_path, 1);
 	fake_kv.hold = hold;
 	fake_kv.hook = hook;
+	fake_kv.latency = plan.latency ? plan.latency : FAKE_KV_LATENCY;
+	fake_kv_server(server_names[0])->item_max = (size_t)plan.item_max;
 	fake_verbs.hook = plan.scattered ? numbers_scatter : NULL;
 	former_run();
 	for (i = 0; i < slots(); i++) {
 		ranks[i].threads[0].rank = &ranks[i];
 		crew_start(rank_run, ranks[i].threads);
 	}
+	for (i = 0; i < plan.event_count; i++)
+		if (plan.events[i].time)
+			crew_start(event_wait, &plan.events[i]);
 	registry_run();
 	fake_kv.hold = NULL;
 	fake_kv.hook = NULL;
-	if (!plan_has(FAILURE, END) && !plan.twins && !(*verdict)[0])
+	for (i = 0; i < plan.expected_count; i++)
+		expectation_check(&plan.expected[i]);
+	if (!plan_has(FAILURE, EMPTY) && !plan.twins && !plan.expected_count && !has_killed() &&
+	    !verdict->text[0])
 		leftovers_check();
-	else if (!(*verdict)[0])
+	else if (!verdict->text[0])
 		once_check();
 }
 
 /* ---------------------------------------------------------------------- all trials --- */
 
 static struct crowd crowd;
-static char (*verdicts)[2048];
+static struct verdict *verdicts;
 static struct plan tried[CROWD_MAX];
 static uint64_t failures;
 static bool shrinking, failed;		/* the result of the last trial */
@@ -2250,7 +2309,8 @@ static void trial_start(const struct plan *wanted)
 	pid_t pid;
 
 	verdict = &verdicts[place];
-	(*verdict)[0] = '\0';
+	verdict->text[0] = '\0';
+	verdict->reached = false;
 	tried[place] = *wanted;
 	fflush(NULL);
 	pid = fork();
@@ -2319,15 +2379,29 @@ static void plan_shrink(struct plan *least)
 	*least = fails(&less) ? less : *least;
 }
 
+static bool has_each(const struct plan *wanted)
+{
+	int i;
+
+	for (i = 0; i < wanted->event_count; i++)
+		if (wanted->events[i].each)
+			return true;
+	return false;
+}
+
+static bool sweep_ended;		/* a trial's request was beyond the last one */
+
 static void trial_ended(int place, int status)
 {
-	failed = status || verdicts[place][0];
+	failed = status || verdicts[place].text[0];
+	sweep_ended |= has_each(&tried[place]) && !verdicts[place].reached;
 	if (!failed || shrinking)
 		return;
 	failures++;
-	fprintf(stderr, "seed %llu: %s\n", (unsigned long long)tried[place].seed,
-		verdicts[place][0] ? verdicts[place] : "its process ended too early");
-	plan_print(&tried[place]);
+	fprintf(stderr, "%s (seed %llu): %s\n", tried[place].title ? tried[place].title : "drawn",
+		(unsigned long long)tried[place].seed, verdicts[place].text[0] ?
+		verdicts[place].text : "its process ended too early");
+	plan_print(stderr, &tried[place]);
 }
 
 /* Reduces one seed's plan, and prints each request of the rest. */
@@ -2336,12 +2410,12 @@ static int explain(uint64_t seed)
 	struct plan least;
 
 	draw_plan(&least, seed);
-	plan_print(&least);
+	plan_print(stderr, &least);
 	shrinking = true;
 	if (fails(&least)) {
 		plan_shrink(&least);
 		fprintf(stderr, "and with as little as possible: ");
-		plan_print(&least);
+		plan_print(stderr, &least);
 	}
 	traces = true;
 	shrinking = false;
@@ -2349,26 +2423,101 @@ static int explain(uint64_t seed)
 	return failed;
 }
 
-/* Seeds whose plans have failed once, in barriers, meshes and repairs. */
-static const uint64_t kept_seeds[] = {
-	248, 1692, 3110, 3266, 7200, 13142, 16711, 18461, 22352, 22439, 22788, 23976, 26834, 31937,
-	45976,
-};
+static struct kept {
+	struct plan *plans;
+	size_t count;
+	const char *part;		/* of the titles; NULL: of all */
+} kept;
+
+static void kept_add(struct plan *wanted)
+{
+	if (kept.part && !strstr(wanted->title, kept.part))
+		return;
+	kept.plans = realloc(kept.plans, (kept.count + 1) * sizeof(*wanted));
+	kept.plans[kept.count++] = *wanted;
+}
+
+static void kept_read(const char *part)
+{
+	glob_t files;
+	size_t i;
+
+	kept.part = part;
+	if (glob(PLANS "/*.plan", 0, NULL, &files) != 0)
+		abort();
+	for (i = 0; i < files.gl_pathc; i++)
+		plans_read(files.gl_pathv[i], kept_add);
+	globfree(&files);
+}
+
+/* The plan of a seed that has failed can be kept as it is printed. */
+static void print_check(const struct plan *wanted)
+{
+	struct plan again;
+	char *texts[2];
+	size_t size;
+	FILE *file;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		file = open_memstream(&texts[i], &size);
+		plan_print(file, i ? &again : wanted);
+		fclose(file);
+		if (i == 0)
+			plan_parse(texts[0], &again);
+	}
+	if (strcmp(texts[0], texts[1]) != 0) {
+		fprintf(stderr, "printed:\n%sread:\n%s", texts[0], texts[1]);
+		abort();
+	}
+	free(texts[0]);
+	free(texts[1]);
+}
+
+/* One trial for each request of a rank; of many ranks, for some. */
+static void sweep(const struct plan *wanted, int usual)
+{
+	struct plan one = *wanted;
+	const int stride = usual * (1 + one.size / 16);
+	int at, i;
+
+	crowd_reap(&crowd, 0);
+	sweep_ended = false;
+	for (at = 0; !sweep_ended; at += stride) {
+		for (i = 0; i < one.event_count; i++)
+			if (one.events[i].each)
+				one.events[i].at = at;
+		trial_start(&one);
+	}
+	crowd_reap(&crowd, 0);
+	if (at <= stride) {
+		failures++;
+		fprintf(stderr, "%s: its rank makes no request\n", wanted->title);
+	}
+}
+
+static void try_kept(int stride)
+{
+	const struct plan *wanted;
+
+	for (wanted = kept.plans; wanted < kept.plans + kept.count; wanted++) {
+		if (has_each(wanted))
+			sweep(wanted, stride);
+		else
+			trial_start(wanted);
+	}
+}
 
 static int try_all(uint64_t first, uint64_t count, int stride)
 {
 	struct plan drawn;
 	uint64_t seed;
-	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(kept); i++)
-		trial_start(&kept[i]);
-	for (i = 0; i < BEEST_COUNT(kept_seeds); i++) {
-		draw_plan(&drawn, kept_seeds[i]);
-		trial_start(&drawn);
-	}
+	kept_read(NULL);
+	try_kept(unit_stride(12));
 	for (seed = first; seed < first + count && failures < 10; seed += (uint64_t)stride) {
 		draw_plan(&drawn, seed);
+		print_check(&drawn);
 		trial_start(&drawn);
 	}
 	crowd_reap(&crowd, 0);
@@ -2378,6 +2527,17 @@ static int try_all(uint64_t first, uint64_t count, int stride)
 	return failures > 0;
 }
 
+/* Tries the plans whose titles have @part, with each request on stderr if it is one. */
+static int try_some(const char *part)
+{
+	kept_read(part);
+	traces = kept.count == 1;
+	try_kept(unit_stride(12));
+	crowd_reap(&crowd, 0);
+	fprintf(stderr, "%d trials failed, of %d plans\n", (int)failures, (int)kept.count);
+	return failures > 0 || !kept.count;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
@@ -2385,13 +2545,18 @@ int main(int argc, char **argv)
 	int ret;
 
 	crew_need();
-	crowd.size = argc == 2 ? 1 : 4;
+	crowd.size = argc == 2 && first ? 1 : 4;
 	crowd.ended = trial_ended;
 	verdicts = crowd_share(&crowd, sizeof(*verdicts));
 	if (!verdicts)
 		abort();
 	scratch_text(secret_path, "hartebeest-schedules", "0123456789abcdef0123456789abcdef");
-	ret = argc == 2 ? explain(first) : try_all(first, count, argc > 1 ? 1 : unit_stride(6));
+	if (argc == 2 && !first)
+		ret = try_some(argv[1]);
+	else if (argc == 2)
+		ret = explain(first);
+	else
+		ret = try_all(first, count, argc > 1 ? 1 : unit_stride(6));
 	unlink(secret_path);
 	return ret;
 }
