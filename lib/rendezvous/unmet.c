@@ -54,20 +54,15 @@ int beest_unmet_say(struct beest_registry *registry, const struct beest_wait *wa
 /* Names the first record that is still wanted, for the end of a sentence about a server. */
 static void wanted_say(const struct waiting *w, char *text, size_t size)
 {
-	const struct beest_wait *wait = w->wait;
-	const struct beest_wait_get *get;
-	size_t i;
+	const struct beest_wait_get *get = beest_waiting_missing(w);
+	const char *key = beest_waiting_unstored(w);
 
 	text[0] = '\0';
-	for (i = 0; i < wait->count && !text[0]; i++) {
-		get = &wait->gets[i];
-		if (!get->got)
-			snprintf(text, size, "; wanted: %s '%s' (key %s)",
-				 beest_waiting_noun(get), get->name, get->key);
-	}
-	for (i = 0; i < wait->own_count && !text[0]; i++)
-		if (!beest_waiting_is_stored(w, i))
-			snprintf(text, size, "; to be stored: key %s", wait->own_keys[i]);
+	if (get)
+		snprintf(text, size, "; wanted: %s '%s' (key %s)", beest_waiting_noun(get),
+			 get->name, get->key);
+	else if (key)
+		snprintf(text, size, "; to be stored: key %s", key);
 }
 
 int beest_unmet_add(const struct waiting *w, int ret)
@@ -81,34 +76,28 @@ int beest_unmet_add(const struct waiting *w, int ret)
 
 /* -------------------------------------------------- why the wait has ended in vain --- */
 
+static size_t own_server(const struct waiting *w, const char *key)
+{
+	return key ? beest_kv_server_of(w->registry->kv, key) : 0;
+}
+
 /* The failure of a server that a missing record needs; it explains everything else. */
 static int server_failure(const struct waiting *w, char why[BEEST_KV_WHY])
 {
 	const struct beest_wait *wait = w->wait;
-	size_t i, server;
+	size_t i;
 	int ret = 0;
 
-	for (i = 0; i < wait->count + wait->own_count && ret >= 0; i++) {
-		if (i < wait->count ? wait->gets[i].got :
-		    beest_waiting_is_stored(w, i - wait->count))
-			continue;
-		server = i < wait->count ? wait->gets[i].server :
-			 beest_kv_server_of(w->registry->kv, wait->own_keys[i - wait->count]);
-		ret = beest_look_trouble(w->registry, server, wait->since, why);
-	}
+	for (i = 0; i < wait->count && ret >= 0; i++)
+		if (!wait->gets[i].got)
+			ret = beest_look_trouble(w->registry, wait->gets[i].server, wait->since,
+						 why);
+	for (i = 0; i < wait->own_count && ret >= 0; i++)
+		if (!beest_waiting_is_stored(w, i))
+			ret = beest_look_trouble(w->registry, own_server(w, wait->own_keys[i]),
+						 wait->since, why);
 
 	return ret;
-}
-
-/* The server of the first own record that is not stored. */
-static size_t own_server(const struct waiting *w)
-{
-	size_t i;
-
-	for (i = 0; i + 1 < w->wait->own_count && beest_waiting_is_stored(w, i); i++)
-		;
-
-	return w->wait->own_count ? beest_kv_server_of(w->registry->kv, w->wait->own_keys[i]) : 0;
 }
 
 /* Two processes that publish under one key overwrite each other, and no peer finds both. */
@@ -147,8 +136,8 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 			   struct beest_text *text)
 {
 	struct beest_registry *registry = w->registry;
-	size_t server = first ? first->server : own_server(w);
-	bool asks = beest_inquiry_fits(w->limit) && beest_clock_left(w->until);
+	size_t server = first ? first->server : own_server(w, beest_waiting_unstored(w));
+	bool asks = beest_inquiry_fits(w->wait->limit) && beest_clock_left(w->until);
 	bool missing = first && first->seen == 0;
 	bool others_are_here = false;
 	char said[BEEST_KV_WHY], who[BEEST_PRESENCE_TEXT];
@@ -157,7 +146,7 @@ static void suspicions_say(const struct waiting *w, const struct beest_wait_get 
 		beest_text_item(text, "it is of %s", who);
 	rivals_say(w, text);
 	/* At one that answers slowly, a question would bring no answer in time. */
-	if (beest_look_speed_say(registry, server, w->limit->began, w->bytes, text))
+	if (beest_look_speed_say(registry, server, w->wait->limit->began, w->bytes, text))
 		asks = false;
 	if (asks)
 		beest_inquiry_server(registry, server, missing ? first->kind : BEEST_KIND_ANY,
@@ -178,7 +167,7 @@ int beest_unmet_fail(struct waiting *w, const struct beest_limit *limit)
 	const struct beest_wait_get *get, *first = NULL;
 	char why[BEEST_KV_WHY], more[48] = "";
 	char wanted[WANTED_SIZE];
-	int class, failed, ret = -beest_limit_errno(w->limit);
+	int class, failed, ret = -beest_limit_errno(w->wait->limit);
 	struct beest_text list = BEEST_TEXT(700), own = BEEST_TEXT(600);
 	struct beest_text *hints = wait->hints ? wait->hints : &own;
 	size_t i, missing = 0;

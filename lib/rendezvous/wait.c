@@ -46,12 +46,11 @@ static int waiting_start(struct waiting *w)
 	struct beest_wait_get *get;
 
 	wait->expired = wait->failing = false;
-	w->limit = wait->limit;
 	wait->since = beest_registry_begun(w->registry);
 	w->bytes = __atomic_load_n(&w->registry->bytes, __ATOMIC_RELAXED);
 	beest_watch_start(w);
 	beest_watch_compare_start(w);
-	w->tell_at = next_telling(w->limit);
+	w->tell_at = next_telling(w->wait->limit);
 	w->ended_at = w->registry->log->level < BEEST_LOG_WARN ? INT64_MAX :
 		      beest_clock_deadline(ENDED_FIRST);
 	w->wants = calloc(room + 1, sizeof(*w->wants));
@@ -64,13 +63,13 @@ static int waiting_start(struct waiting *w)
 		if (get->key)
 			get->server = beest_kv_server_of(w->registry->kv, get->placed_as ?
 							 get->placed_as : get->key);
-		get->got = get->had = get->given_up = get->answered = false;
+		get->got = get->had = get->answered = false;
 		get->seen = 0;
 		get->trouble[0] = '\0';
 	}
 	beest_clock_backoff_start(&w->backoff, wait->readers ? wait->readers :
 				  beest_registry_size(w->registry));
-	w->backoff.steady = w->limit->steady;
+	w->backoff.steady = w->wait->limit->steady;
 
 	return 0;
 }
@@ -94,7 +93,7 @@ static void want_again(struct waiting *w)
 
 	for (step = 0; step < wait->count && taken < RECHECK_MAX; step++) {
 		i = (begin + step) % wait->count;
-		if (!wait->gets[i].recheck || !wait->gets[i].got || wait->gets[i].given_up)
+		if (!wait->gets[i].recheck || !wait->gets[i].got)
 			continue;
 		want_get(w, i);
 		taken++;
@@ -173,8 +172,10 @@ static int get_see(struct waiting *w, struct beest_wait_get *get)
 	int ret = get->see(get->data, &get->record);
 
 	if (get->has_author &&
-	    (!had_author || memcmp(&previous, &get->author, sizeof(previous)) != 0))
-		w->has_news = false;
+	    (!had_author || !beest_process_is_context(&previous, &get->author))) {
+		memset(w->news, 0, sizeof(w->news));
+		get->leaving_at = 0;
+	}
 
 	return ret;
 }
@@ -199,7 +200,7 @@ static bool author_is_unknown(const struct waiting *w, const struct beest_wait_g
 	if (get->authors == BEEST_AUTHORS_ALL || get->record.rank < 0)
 		return false;
 
-	return get->authors == BEEST_AUTHORS_OWN_RUN ? w->follows :
+	return get->authors == BEEST_AUTHORS_OWN_RUN ? beest_presence_follows(w->registry) :
 	       !beest_presence_is_known(w->registry, &get->record.incarnation);
 }
 
@@ -244,7 +245,7 @@ static int get_judge(struct waiting *w, struct beest_wait_get *get,
 	if (ret == 0)
 		return record_see(w, get, false);
 	/* A living peer may still replace it. */
-	if (get->seen != ret && !w->limit->once)
+	if (get->seen != ret && !w->wait->limit->once)
 		beest_log(w->registry->log, BEEST_LOG_WARN, "key '%s' is ignored: %s", get->key,
 			  beest_error_text());
 	get_note(get, ret, beest_error_text());
@@ -329,7 +330,6 @@ static int judge_gets(struct waiting *w)
 	size_t i;
 	int ret = 0;
 
-	w->follows = beest_presence_follows(w->registry);
 	for (i = 0; i < w->asked && ret == 0; i++)
 		if (!w->wants[i].failed) {
 			ret = get_judge(w, &w->wait->gets[w->get_of[i]], &w->wants[i].value);
@@ -343,16 +343,7 @@ static int judge_gets(struct waiting *w)
 
 static bool all_there(const struct waiting *w)
 {
-	size_t i;
-
-	for (i = 0; i < w->wait->count; i++)
-		if (!w->wait->gets[i].got)
-			return false;
-	for (i = 0; i < w->wait->own_count; i++)
-		if (!beest_waiting_is_stored(w, i))
-			return false;
-
-	return true;
+	return !beest_waiting_missing(w) && !beest_waiting_unstored(w);
 }
 
 /* Did any server that this wait needs fail? */
@@ -371,14 +362,14 @@ static bool needed_failed(const struct waiting *w)
 static void note_look(struct waiting *w, int ret)
 {
 	const struct beest_log *log = w->registry->log;
-	bool failing = ret < 0 && needed_failed(w), forever = w->limit->end == INT64_MAX;
+	bool failing = ret < 0 && needed_failed(w), forever = w->wait->limit->end == INT64_MAX;
 
 	if (ret < 0 && !failing)
 		beest_look_degraded(w->registry);
-	if (failing && !w->wait->failing && beest_limit_left(w->limit))
+	if (failing && !w->wait->failing && beest_limit_left(w->wait->limit))
 		beest_log(log, BEEST_LOG_WARN, "%s; trying again%s%s", beest_error_text(),
 			  forever ? "" : " for up to ",
-			  forever ? "" : BEEST_SPAN(beest_limit_left(w->limit)));
+			  forever ? "" : BEEST_SPAN(beest_limit_left(w->wait->limit)));
 	else if (failing && w->watching)
 		beest_log(log, BEEST_LOG_DEBUG, "look %u: %s", w->looks + 1, beest_error_text());
 	if (!failing && w->wait->failing)
@@ -392,8 +383,9 @@ static void suspects_note(struct waiting *w)
 	size_t i;
 
 	for (i = 0; i < w->asked; i++)
-		get_note(&w->wait->gets[w->get_of[i]], -beest_limit_errno(w->limit), "it does not "
-			 "count until it is known whether another process of this rank is alive");
+		get_note(&w->wait->gets[w->get_of[i]], -beest_limit_errno(w->wait->limit),
+			 "it does not count until it is known whether another process of this "
+			 "rank is alive");
 }
 
 /* 1: all that is wanted is there. */
@@ -426,7 +418,7 @@ static int wait_judge(struct waiting *w)
 	if (ret != 0)
 		return ret > 0 ? beest_watch_met(w) : ret;
 
-	ret = beest_limit_check(w->limit);
+	ret = beest_limit_check(w->wait->limit);
 	if (ret < 0)
 		return beest_unmet_add(w, ret);
 	if (w->registry->interrupt)
@@ -447,25 +439,23 @@ static void look_log(const struct waiting *w)
 {
 	const struct beest_log *log = w->registry->log;
 	const struct beest_wait *wait = w->wait;
-	const struct beest_wait_get *missing = NULL;
+	const struct beest_wait_get *missing = beest_waiting_missing(w);
 	char said[BEEST_ERROR_SIZE];
 	size_t i, there = 0, stored = 0;
 
-	if (log->level < BEEST_LOG_DEBUG || w->limit->once ||
+	if (log->level < BEEST_LOG_DEBUG || w->wait->limit->once ||
 	    (w->looks > 1 && !w->progress && (!w->watching || w->wait->failing)))
 		return;
 	said[0] = '\0';
-	for (i = 0; i < wait->count; i++) {
+	for (i = 0; i < wait->count; i++)
 		there += wait->gets[i].got;
-		missing = missing || wait->gets[i].got ? missing : &wait->gets[i];
-	}
 	for (i = 0; i < wait->own_count; i++)
 		stored += beest_waiting_is_stored(w, i);
 	if (missing)
 		beest_wait_say(w->registry, wait, missing, said, sizeof(said));
 	beest_log(log, BEEST_LOG_DEBUG, "look %u after %s: %zu of %zu records are there, %zu of "
 		  "%zu own are stored%s%s", w->looks,
-		  BEEST_SPAN(beest_clock_now() - w->limit->began),
+		  BEEST_SPAN(beest_clock_now() - w->wait->limit->began),
 		  there, wait->count, stored, wait->own_count, missing ? "; " : "", said);
 }
 
@@ -478,7 +468,6 @@ static int wait_look(struct waiting *w)
 	};
 	int ret;
 
-	w->last = beest_limit_is_short(w->limit);
 	wants_fill(w);
 	look.deadline = w->until = beest_waiting_until(w);
 	look.wants = w->wants;
@@ -516,21 +505,21 @@ int beest_wait_say(struct beest_registry *registry, const struct beest_wait *wai
 /* A wait of one look ends where one with a deadline goes on: whatever the cause, it may pass. */
 static int wait_expired(struct waiting *w)
 {
-	int ret = beest_unmet_fail(w, w->limit);
+	int ret = beest_unmet_fail(w, w->wait->limit);
 
 	w->wait->expired = true;
 	w->wait->failing = beest_kv_transient(ret);
 
-	return w->limit->once ? -EAGAIN : ret;
+	return w->wait->limit->once ? -EAGAIN : ret;
 }
 
 static void missing_tell(struct waiting *w)
 {
-	struct beest_limit so_far = beest_limit_within(w->limit, 0);
+	struct beest_limit so_far = beest_limit_within(w->wait->limit, 0);
 
 	beest_unmet_fail(w, &so_far);
 	beest_log(w->registry->log, BEEST_LOG_WARN, "still waiting, %s", beest_error_text());
-	w->tell_at = next_telling(w->limit);
+	w->tell_at = next_telling(w->wait->limit);
 }
 
 /*
@@ -539,9 +528,9 @@ static void missing_tell(struct waiting *w)
  */
 static void ended_look(struct waiting *w)
 {
-	const int64_t waited = beest_clock_now() - w->limit->began;
+	const int64_t waited = beest_clock_now() - w->wait->limit->began;
 
-	if (!w->wait->failing && beest_limit_left(w->limit) > BEEST_INQUIRY_TIME)
+	if (!w->wait->failing && beest_limit_left(w->wait->limit) > BEEST_INQUIRY_TIME)
 		w->ended_at = beest_unmet_log(w) ? INT64_MAX : beest_clock_deadline(waited);
 }
 
@@ -563,40 +552,37 @@ static int64_t rest_due(const struct waiting *w)
 	return rest;
 }
 
-static bool wait_pause(struct waiting *w)
+static void wait_pause(struct waiting *w)
 {
-	if (w->last && !beest_limit_left(w->limit))
-		return false;
-
 	if (w->progress)
 		beest_clock_backoff_progress(&w->backoff);
 	if (w->progress || w->grows)
 		beest_watch_compare_start(w);
 	w->progress = w->grows = false;
 	w->backoff.rest = rest_due(w);
-	if (w->wait->hurry) {
-		w->wait->hurry = false;
-		return true;
-	}
-	beest_limit_pause(w->limit, &w->backoff);
-
-	return true;
+	if (!w->wait->hurry)
+		beest_limit_pause(w->wait->limit, &w->backoff);
+	w->wait->hurry = false;
 }
 
 int beest_wait_run(struct beest_registry *registry, struct beest_wait *wait)
 {
 	struct waiting w = { .registry = registry, .wait = wait };
+	bool last;		/* no look follows this one if no time is left after it */
 	int ret;
 
 	ret = waiting_start(&w);
 	while (ret == 0) {
+		last = beest_limit_is_short(wait->limit);
 		ret = wait_look(&w);
 		if (ret == 0 && beest_clock_now() >= w.tell_at)
 			missing_tell(&w);
 		if (ret == 0 && beest_clock_now() >= w.ended_at)
 			ended_look(&w);
-		if (ret == 0 && !wait_pause(&w))
+		if (ret == 0 && last && !beest_limit_left(wait->limit))
 			ret = wait_expired(&w);
+		else if (ret == 0)
+			wait_pause(&w);
 	}
 	free(w.wants);
 	free(w.get_of);

@@ -14,8 +14,8 @@ struct waiting {
 	struct beest_registry *registry;
 	struct beest_wait *wait;
 	struct beest_backoff backoff;
-	const struct beest_limit *limit;
-	int64_t watch_at, watch_pause;
+	int64_t watch_at;
+	unsigned int watches;		/* so far */
 	bool polls;			/* may end before it would watch by itself */
 	int64_t compare_at, compare_pause;
 	int64_t tell_at;
@@ -30,16 +30,14 @@ struct waiting {
 	uint64_t bytes;			/* that the registry had read and written before */
 	size_t first;			/* the get at which asking begins */
 	size_t cursor;			/* the get at which rechecking goes on */
-	bool watching, watched_before;
+	bool watching;
 	bool meets, identifies;		/* reads the starts log of this rank, its presence */
 	bool is_there;			/* its own presence was, before the request */
 	bool suspects;			/* another process may have this rank: nothing counts */
-	bool follows;			/* an earlier process had this rank, as this look showed */
 	bool progress;
 	bool grows;			/* a list has changed, which is progress of others */
-	bool last;			/* no look follows this one if no time is left after it */
+	/* Read last, and judged for all known authors; zeros: not so. */
 	uint8_t news[BEEST_EPOCH_SIZE];
-	bool has_news;			/* news was read, and judged for all known authors */
 	unsigned int looks;
 	struct beest_kv_signals signals;
 };
@@ -60,6 +58,12 @@ static inline bool beest_waiting_is_stored(const struct waiting *w, size_t i)
 {
 	return beest_lease_is(w->registry->leases, w->wait->own_keys[i], BEEST_LEASE_SETTLED);
 }
+
+/* The first record that is still wanted; NULL: all are there. */
+const struct beest_wait_get *beest_waiting_missing(const struct waiting *w);
+
+/* The key of the first own record that is not stored; NULL: all are. */
+const char *beest_waiting_unstored(const struct waiting *w);
 
 /* When a look that begins now must end: that of the most patient server which is needed. */
 int64_t beest_waiting_until(const struct waiting *w);

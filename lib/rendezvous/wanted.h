@@ -38,7 +38,8 @@ struct beest_wait_get {
 	enum beest_wait_authors authors;
 	const char *unmet;		/* why it is not accepted, for the sentence; or NULL */
 	const char *placed_as;		/* the key that chooses the server; NULL: key */
-	bool recheck;			/* read again in turn after it arrived */
+	bool recheck;			/* read again in turn after it arrived; the wait clears
+					   it if it goes on without this record */
 
 	/* The author, whose leaving ends the wait; see() sets it once it is known. */
 	bool has_author;
@@ -52,14 +53,12 @@ struct beest_wait_get {
 
 	/* Kept by the wait. */
 	uint64_t unique;		/* of the value, if the wait has uniques */
-	bool given_up;
 	size_t server;
 	bool got;
 	bool answered;			/* whether it is there was known at least once */
 	bool had;			/* got before: getting it again is no progress */
 	size_t list_size;		/* as read last: a list that grows is progress */
-	struct beest_incarnation leaver;	/* an author whose record shows that it left, ... */
-	int64_t leaving_at;		/* ... and when this was first seen; 0: none has */
+	int64_t leaving_at;		/* when it was first seen that the author has left; 0: no */
 	int seen;			/* 0: never, 1: seen and not accepted, negative: refused */
 	char trouble[BEEST_PRESENCE_TEXT + 64];	/* what is known of it, for the sentence */
 	bool unknown;			/* the author of @record is, and has to be asked for */

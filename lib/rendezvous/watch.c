@@ -69,14 +69,19 @@ static int64_t last_watch(struct beest_registry *registry)
 	return last;
 }
 
+static int64_t first_pause(const struct beest_registry *registry)
+{
+	const int64_t ranks = beest_registry_size(registry);
+
+	return BEEST_MIN(WATCH_FIRST + ranks * WATCH_RANK, WATCH_EACH);
+}
+
 void beest_watch_start(struct waiting *w)
 {
-	const int64_t ranks = beest_registry_size(w->registry);
+	const int64_t pause = first_pause(w->registry);
 
-	w->watch_pause = BEEST_MIN(WATCH_FIRST + ranks * WATCH_RANK, WATCH_EACH);
-	w->polls = beest_limit_left(w->limit) < w->watch_pause;
-	w->watch_at = w->polls ? last_watch(w->registry) + w->watch_pause :
-		      beest_clock_deadline(w->watch_pause);
+	w->polls = beest_limit_left(w->wait->limit) < pause;
+	w->watch_at = w->polls ? last_watch(w->registry) + pause : beest_clock_deadline(pause);
 }
 
 /* A poll that only stores is not to fail for others: it would take the watch from one that is. */
@@ -87,21 +92,17 @@ static bool watch_is_due(const struct waiting *w)
 
 void beest_watch_next(struct waiting *w)
 {
-	w->watch_at = beest_clock_deadline(BEEST_MIN(2 * w->watch_pause, WATCH_EACH));
-	w->watch_pause = WATCH_EACH;
+	w->watch_at = beest_clock_deadline(w->watches++ ? WATCH_EACH :
+					   BEEST_MIN(2 * first_pause(w->registry), WATCH_EACH));
 }
 
 /* A first look may find everything, so only a later one is worth a write. */
 static void waits_tell(struct waiting *w)
 {
-	size_t i = 0;
+	const struct beest_wait_get *missing = beest_waiting_missing(w);
 
-	while (i < w->wait->count && w->wait->gets[i].got)
-		i++;
-	if (w->watched_before && i < w->wait->count)
-		beest_presence_set_waits(w->registry, beest_waiting_noun(&w->wait->gets[i]),
-					 w->wait->gets[i].name);
-	w->watched_before = true;
+	if (w->watches && missing)
+		beest_presence_set_waits(w->registry, beest_waiting_noun(missing), missing->name);
 }
 
 /*
@@ -160,10 +161,8 @@ static bool author_may_return(struct beest_wait_get *get)
 {
 	int64_t now = beest_clock_now();
 
-	if (!get->leaving_at || memcmp(&get->leaver, &get->author, sizeof(get->leaver)) != 0) {
-		get->leaver = get->author;
+	if (!get->leaving_at)
 		get->leaving_at = now;
-	}
 
 	return now - get->leaving_at < RETURN_TIME;
 }
@@ -174,7 +173,8 @@ static int get_give_up(struct beest_wait_get *get, int ret)
 	if (!get->left || (ret == -ECONNABORTED && get->rank >= 0))
 		return ret;
 	get->left(get->data, ret);
-	get->got = get->given_up = true;
+	get->got = true;
+	get->recheck = false;
 
 	return 0;
 }
@@ -190,32 +190,38 @@ static int author_judge(struct beest_wait_get *get, const struct beest_presence_
 	return get_give_up(get, ret);
 }
 
+/* Its record is missing, and its author known. */
+static struct beest_wait_get *awaited_get(const struct waiting *w, size_t i)
+{
+	struct beest_wait_get *get = &w->wait->gets[i];
+
+	return !get->got && get->has_author ? get : NULL;
+}
+
 /* A rank has left or failed since the news was last read.  Does this wait need its record? */
 static int judge_news(struct waiting *w)
 {
 	struct beest_presence_query *queries = calloc(w->wait->count + 1, sizeof(*queries));
-	struct beest_wait_get **asked = calloc(w->wait->count + 1, sizeof(*asked));
 	struct beest_wait_get *get;
 	size_t i, count = 0;
 	int ret = 0;
 
-	if (!queries || !asked)
-		ret = beest_fail(ENOMEM, "no memory to ask for %zu ranks", w->wait->count);
-	for (i = 0; i < w->wait->count && ret == 0; i++) {
-		get = &w->wait->gets[i];
-		if (get->got || !get->has_author)
+	if (!queries)
+		return beest_fail(ENOMEM, "no memory to ask for %zu ranks", w->wait->count);
+	for (i = 0; i < w->wait->count; i++)
+		if ((get = awaited_get(w, i)))
+			queries[count++] = (struct beest_presence_query){
+				.rank = get->rank, .incarnation = &get->author,
+			};
+	beest_presence_query(w->registry, queries, count, beest_waiting_until(w));
+	for (i = count = 0; i < w->wait->count && ret == 0; i++) {
+		get = awaited_get(w, i);
+		if (!get)
 			continue;
-		queries[count].rank = get->rank;
-		queries[count].incarnation = &get->author;
-		asked[count++] = get;
+		ret = author_judge(get, &queries[count]);
+		if (!queries[count++].answered || get->leaving_at)
+			memset(w->news, 0, sizeof(w->news));
 	}
-	if (ret == 0)
-		beest_presence_query(w->registry, queries, count, beest_waiting_until(w));
-	for (i = 0; i < count && ret == 0; i++) {
-		ret = author_judge(asked[i], &queries[i]);
-		w->has_news &= queries[i].answered && !asked[i]->leaving_at;
-	}
-	free(asked);
 	free(queries);
 
 	return ret;
@@ -235,9 +241,8 @@ int beest_watch_judge(struct waiting *w)
 	if (ret == 0 && !watched[2].failed)
 		ret = beest_failure_judge(w->registry, &watched[2].value);
 	if (ret == 0 && !watched[1].failed && news->bytes && news->size == sizeof(w->news)) {
-		changed = !w->has_news || memcmp(w->news, news->bytes, sizeof(w->news)) != 0;
+		changed = memcmp(w->news, news->bytes, sizeof(w->news)) != 0;
 		memcpy(w->news, news->bytes, sizeof(w->news));
-		w->has_news = true;
 	}
 	for (i = 0; i < w->registry->server_count && ret == 0; i++)
 		if (!watched[WATCHED_FIXED + i].failed)
@@ -290,14 +295,12 @@ void beest_watch_compare_start(struct waiting *w)
 
 int beest_watch_compare(const struct waiting *w)
 {
-	size_t i = 0;
+	const struct beest_wait_get *missing = beest_waiting_missing(w);
 
-	while (i < w->wait->count && w->wait->gets[i].got)
-		i++;
-	if (i == w->wait->count || w->limit->once)
+	if (!missing || w->wait->limit->once)
 		return 0;
 
-	return beest_look_compare(w->registry, w->wait->gets[i].server, w->until);
+	return beest_look_compare(w->registry, missing->server, w->until);
 }
 
 /* Part of an incarnation is random. */
