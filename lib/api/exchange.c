@@ -6,7 +6,6 @@
 #include "lib/api/call.h"
 #include "lib/core/context.h"
 #include "lib/rendezvous/barrier.h"
-#include "lib/rendezvous/counter.h"
 #include "lib/rendezvous/message.h"
 #include "lib/rendezvous/store.h"
 
@@ -79,7 +78,7 @@ HARTEBEEST_EXPORT int hartebeest_counter_add(struct hartebeest_context *hb, cons
 
 	REQUIRE_LIMIT(hb, key, value);
 	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_COUNTER, key));
-	return beest_call_waited(hb, &limit, beest_counter_add(hb->registry, key, add, value,
+	return beest_call_waited(hb, &limit, beest_message_count(hb->registry, key, add, value,
 							       &limit));
 }
 

@@ -22,12 +22,24 @@
 /* What the server has under the key of a message. */
 struct held {
 	struct beest_registry *registry;
-	const char *name, *key;
+	const char *name;
 	const char *purpose;			/* what is to be done with it */
 	const struct beest_limit *limit;
+	char key[BEEST_KEY_MAX + 1];
 	uint64_t unique;			/* 0: nothing */
 	struct beest_message_body body;		/* its ids; its data are not kept */
 };
+
+/* Makes the key. */
+static int held_start(struct held *held, struct beest_registry *registry, const char *name,
+		      const char *purpose, const struct beest_limit *limit)
+{
+	*held = (struct held){
+		.registry = registry, .name = name, .purpose = purpose, .limit = limit,
+	};
+
+	return beest_registry_key(registry, BEEST_KIND_MESSAGE, name, held->key);
+}
 
 /* What is no message of this job may be replaced like one. */
 static int held_read(struct held *held)
@@ -57,16 +69,17 @@ static bool held_is_of(const struct held *held, const uint8_t push[BEEST_ONCE_ID
 
 /*
  * The server did not replace the message, or did so in an attempt whose answer was lost.  1: it
- * did; 0: it did not.
+ * did; 0: it did not.  @ids: of the push and of the take.
  */
-static int held_judge(struct held *held, const uint8_t *push, const uint8_t *take)
+static int held_judge(struct held *held, const uint8_t ids[2 * BEEST_ONCE_ID])
 {
 	int ret = held_read(held);
 
 	if (ret < 0)
 		return ret;
-	if (held_is_of(held, push))
-		return held->body.taken && memcmp(held->body.take, take, BEEST_ONCE_ID) == 0;
+	if (held_is_of(held, ids))
+		return held->body.taken &&
+		       memcmp(held->body.take, ids + BEEST_ONCE_ID, BEEST_ONCE_ID) == 0;
 
 	return beest_fail(ESTALE, "message '%s' (key %s) is gone: its server failed as it was "
 			  "taken, by this reader or by another", held->name, held->key);
@@ -76,7 +89,7 @@ static int held_judge(struct held *held, const uint8_t *push, const uint8_t *tak
  * Puts a tombstone in place of the message that was read.  1: it is this caller's; 0: another
  * reader or push was faster.
  */
-static int held_take(struct held *held, const uint8_t push[BEEST_ONCE_ID])
+static int held_take(struct held *held)
 {
 	struct beest_registry *registry = held->registry;
 	uint8_t ids[2 * BEEST_ONCE_ID], bytes[BEEST_RECORD_EMPTY_MAX + sizeof(ids)];
@@ -92,7 +105,7 @@ static int held_take(struct held *held, const uint8_t push[BEEST_ONCE_ID])
 	};
 	int ret = beest_random(ids + BEEST_ONCE_ID, BEEST_ONCE_ID);
 
-	memcpy(ids, push, BEEST_ONCE_ID);
+	memcpy(ids, held->body.push, BEEST_ONCE_ID);
 	if (ret == 0)
 		ret = beest_record_encode(registry->seal, &record, held->key, bytes,
 					  sizeof(bytes));
@@ -104,7 +117,7 @@ static int held_take(struct held *held, const uint8_t push[BEEST_ONCE_ID])
 	if (ret != -EEXIST && ret != -ENOENT)
 		return ret < 0 ? ret : 1;
 
-	return extra.repeated ? held_judge(held, push, ids + BEEST_ONCE_ID) : 0;
+	return extra.repeated ? held_judge(held, ids) : 0;
 }
 
 /* ------------------------------------------------------------------------- pushing --- */
@@ -125,12 +138,6 @@ static int life_check(const struct hartebeest_msg_attr *attr)
 		return beest_fail(E2BIG, "unknown flags 0x%" PRIx64 " of a message", attr->flags);
 
 	return 0;
-}
-
-/* In seconds.  Servers count whole ones, so allow one.  0: the option exchange.ttl. */
-static int64_t life_ttl(const struct hartebeest_msg_attr *attr)
-{
-	return attr->ttl ? attr->ttl / BEEST_SECOND + 2 : 0;
 }
 
 /* Puts it again if another thread's push replaced it meanwhile, failed and was given up. */
@@ -192,36 +199,29 @@ static int once_body(const void *data, size_t size, uint8_t **body)
 
 /*
  * A message for one reader is not kept: if its server loses it, no process knows whether it had
- * been read.
+ * been read.  Nor is one that failed: stored at a later look, it could replace what another process
+ * has pushed since.
  */
-static int once_push(struct held *held, struct beest_registry_record *record)
+static int held_push(struct held *held, struct beest_registry_record *record, bool once)
 {
-	uint8_t *body;
-	int ret = once_body(record->body, record->size, &body);
+	struct beest_leases *leases = held->registry->leases;
+	uint8_t *body = NULL;
+	int ret = once ? once_body(record->body, record->size, &body) : 0;
 
 	if (ret < 0)
 		return ret;
-	record->body = body;
-	record->size += BEEST_ONCE_ID;
-	record->flags = BEEST_RECORD_ONCE;
-	record->add_only = true;
-	ret = once_put(held, record);
-	beest_lease_forget(held->registry->leases, record->key, *record->serial);
-	free(body);
-
-	return ret;
-}
-
-/* Stored at a later look, one that failed could replace what another process has pushed since. */
-static int kept_push(struct beest_registry *registry, const struct beest_registry_record *record,
-		     const struct beest_limit *limit)
-{
-	int ret = message_put(registry, record, limit);
-
-	if (ret == 0)
-		beest_lease_release(registry->leases, record->key, *record->serial);
+	if (once) {
+		record->body = body;
+		record->size += BEEST_ONCE_ID;
+		record->flags = BEEST_RECORD_ONCE;
+		record->add_only = true;
+	}
+	ret = once ? once_put(held, record) : message_put(held->registry, record, held->limit);
+	if (ret == 0 && !once)
+		beest_lease_release(leases, record->key, *record->serial);
 	else
-		beest_lease_forget(registry->leases, record->key, *record->serial);
+		beest_lease_forget(leases, record->key, *record->serial);
+	free(body);
 
 	return ret;
 }
@@ -230,15 +230,11 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 		       size_t size, const struct hartebeest_msg_attr *attr,
 		       const struct beest_limit *limit)
 {
-	char key[BEEST_KEY_MAX + 1];
+	struct held held;
 	uint64_t serial = 0;
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_MESSAGE, .key = key, .body = data, .size = size,
-		.ttl = life_ttl(attr), .serial = &serial,
-	};
-	struct held held = {
-		.registry = registry, .name = name, .key = key, .purpose = "to be stored",
-		.limit = limit,
+		.kind = BEEST_KIND_MESSAGE, .key = held.key, .body = data, .size = size,
+		.serial = &serial,
 	};
 	int ret;
 
@@ -247,12 +243,13 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 		return beest_fail(EMSGSIZE, "message '%s' has %zu bytes; at most %d fit into a "
 				  "Memcached value", name, size, BEEST_MESSAGE_MAX);
 	if (ret == 0)
-		ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
+		ret = held_start(&held, registry, name, "to be stored", limit);
 	if (ret < 0)
 		return ret;
+	/* In seconds.  Servers count whole ones, so allow one.  0: the option exchange.ttl. */
+	record.ttl = attr->ttl ? attr->ttl / BEEST_SECOND + 2 : 0;
 
-	return attr->flags & HARTEBEEST_MSG_ONCE ? once_push(&held, &record) :
-	       kept_push(registry, &record, limit);
+	return held_push(&held, &record, attr->flags & HARTEBEEST_MSG_ONCE);
 }
 
 /* ------------------------------------------------------------------------ waiting --- */
@@ -260,52 +257,49 @@ int beest_message_push(struct beest_registry *registry, const char *name, const 
 /* A message that is asked for. */
 struct asked {
 	struct hartebeest_message *message;
-	bool once;			/* was seen, and is to be taken by its only reader */
-	uint8_t push[BEEST_ONCE_ID];	/* the id of its push */
-	char key[BEEST_KEY_MAX + 1];
+	/* body.once: this reader is to take it.  It is not, if its buffer is too small. */
+	struct held held;
 };
 
 struct many {
 	struct beest_registry *registry;
-	const struct beest_limit *limit;
-	struct beest_wait_get *gets;
+	struct beest_wait wait;
 	struct asked *list;
-	size_t asked, here, need;
+	size_t here, need;
 };
 
 static int see_message(void *data, const struct beest_record *record)
 {
 	struct asked *asked = data;
+	struct beest_message_body *body = &asked->held.body;
 	struct hartebeest_message *message = asked->message;
-	struct beest_message_body body;
-	int ret = beest_record_message_decode(record, &body);
+	int ret = beest_record_message_decode(record, body);
 
-	if (ret < 0 || body.taken)
+	if (ret < 0 || body->taken) {
+		body->once = false;
 		return ret;
-	memcpy(asked->push, body.push, sizeof(asked->push));
-	asked->once = body.once && message->room && message->room >= body.size;
-	message->arrived = !asked->once;
-	message->length = body.size;
+	}
+	body->once = body->once && message->room && message->room >= body->size;
+	message->arrived = !body->once;
+	message->length = body->size;
 	message->result = 0;
-	if (message->room && body.size > message->room)
+	if (message->room && body->size > message->room)
 		message->result = beest_fail(EMSGSIZE, "message '%s' has %zu bytes, the buffer %zu",
-					     message->peer_key, body.size, message->room);
-	else if (message->room && body.size)
-		memcpy(message->buffer, body.data, body.size);
+					     message->peer_key, body->size, message->room);
+	else if (message->room && body->size)
+		memcpy(message->buffer, body->data, body->size);
 
 	return message->arrived;
 }
 
 /* @unique: of the message.  1: it is this reader's; 0: another's. */
-static int once_take(struct many *many, struct asked *asked, uint64_t unique)
+static int once_take(struct asked *asked, uint64_t unique)
 {
-	struct held held = {
-		.registry = many->registry, .name = asked->message->peer_key, .key = asked->key,
-		.purpose = "to be taken", .limit = many->limit, .unique = unique,
-	};
-	int ret = held_take(&held, asked->push);
+	int ret;
 
-	asked->once = false;
+	asked->held.unique = unique;
+	ret = held_take(&asked->held);
+	asked->held.body.once = false;
 	asked->message->arrived = ret == 1;
 
 	return ret;
@@ -317,14 +311,14 @@ static int many_each(void *data)
 	size_t i, here = many->here;
 	int ret;
 
-	for (i = 0; i < many->asked; i++) {
-		ret = many->gets[i].got;
-		if (many->list[i].once)
-			ret = once_take(many, &many->list[i], many->gets[i].unique);
+	for (i = 0; i < many->wait.count; i++) {
+		ret = many->wait.gets[i].got;
+		if (many->list[i].held.body.once)
+			ret = once_take(&many->list[i], many->wait.gets[i].unique);
 		if (ret < 0)
 			return ret;
-		many->gets[i].got = ret;
-		here += many->gets[i].got;
+		many->wait.gets[i].got = ret;
+		here += many->wait.gets[i].got;
 	}
 
 	return here >= many->need;
@@ -333,7 +327,7 @@ static int many_each(void *data)
 /* @i: place of @message in the caller's array. */
 static int many_ask(struct many *many, struct hartebeest_message *message, size_t i)
 {
-	struct asked *asked = &many->list[many->asked];
+	struct asked *asked = &many->list[many->wait.count];
 
 	if (!message->peer_key)
 		return beest_fail(EINVAL, "message %zu: peer_key is NULL", i);
@@ -341,15 +335,15 @@ static int many_ask(struct many *many, struct hartebeest_message *message, size_
 		return beest_fail(EINVAL, "message %zu: buffer is NULL, but room is %zu", i,
 				  message->room);
 	asked->message = message;
-	many->gets[many->asked++] = (struct beest_wait_get){
-		.kind = BEEST_KIND_MESSAGE, .key = asked->key, .name = message->peer_key,
+	many->wait.gets[many->wait.count++] = (struct beest_wait_get){
+		.kind = BEEST_KIND_MESSAGE, .key = asked->held.key, .name = message->peer_key,
 		.see = see_message, .data = asked,
 		.unmet = "a reader has taken it, or it was deleted",
 		.authors = BEEST_AUTHORS_OWN_RUN,
 	};
 
-	return beest_registry_key(many->registry, BEEST_KIND_MESSAGE, message->peer_key,
-				  asked->key);
+	return held_start(&asked->held, many->registry, message->peer_key, "to be taken",
+			  many->wait.limit);
 }
 
 /* Checks each size before other fields: the size of the first element is the step. */
@@ -374,17 +368,13 @@ static int many_fill(struct many *many, struct hartebeest_message *first, size_t
 
 static int many_run(struct many *many)
 {
-	struct beest_wait wait = {
-		.gets = many->gets, .count = many->asked, .each = many_each, .data = many,
-		.limit = many->limit, .uniques = true,
-	};
 	struct hartebeest_message *message;
 	size_t i;
 	int waited = 0;
 
 	if (many->here < many->need)
-		waited = beest_wait_run(many->registry, &wait);
-	for (i = 0; i < many->asked; i++) {
+		waited = beest_wait_run(many->registry, &many->wait);
+	for (i = 0; i < many->wait.count; i++) {
 		message = many->list[i].message;
 		if (!message->arrived)
 			message->result = -EAGAIN;
@@ -398,7 +388,8 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 			    size_t count, size_t need, const struct beest_limit *limit)
 {
 	struct many many = {
-		.registry = registry, .limit = limit, .need = need ? need : count,
+		.registry = registry, .need = need ? need : count,
+		.wait = { .each = many_each, .data = &many, .limit = limit, .uniques = true },
 	};
 	int ret;
 
@@ -407,15 +398,15 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 				  count);
 	if (!count)
 		return 0;
-	many.gets = calloc(count, sizeof(*many.gets));
+	many.wait.gets = calloc(count, sizeof(*many.wait.gets));
 	many.list = calloc(count, sizeof(*many.list));
-	if (many.gets && many.list)
+	if (many.wait.gets && many.list)
 		ret = many_fill(&many, first, count);
 	else
 		ret = beest_fail(ENOMEM, "no memory for %zu messages", count);
 	if (ret == 0)
 		ret = many_run(&many);
-	free(many.gets);
+	free(many.wait.gets);
 	free(many.list);
 
 	return ret;
@@ -458,7 +449,7 @@ static int held_delete(struct held *held)
 			return -ENOENT;
 		if (!held->body.once)
 			return beest_store_delete(held->registry, held->key, held->limit);
-		ret = held_take(held, held->body.push);
+		ret = held_take(held);
 	} while (ret == 0);
 
 	return ret < 0 ? ret : 0;
@@ -467,19 +458,46 @@ static int held_delete(struct held *held)
 int beest_message_delete(struct beest_registry *registry, const char *name,
 			 const struct beest_limit *limit)
 {
-	char key[BEEST_KEY_MAX + 1];
-	struct held held = {
-		.registry = registry, .name = name, .key = key, .purpose = "to be deleted",
-		.limit = limit,
-	};
+	struct held held;
 	int ret;
 
-	ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, name, key);
+	ret = held_start(&held, registry, name, "to be deleted", limit);
 	if (ret < 0)
 		return ret;
 	ret = held_delete(&held);
 	if (ret == -ENOENT)
-		return beest_fail(ENOENT, "no message '%s' (key %s)", name, key);
+		return beest_fail(ENOENT, "no message '%s' (key %s)", name, held.key);
+
+	return ret;
+}
+
+/* ----------------------------------------------------------------------- counters --- */
+
+/* A counter is no record, and no process restores it: it lives as long as an epoch. */
+int beest_message_count(struct beest_registry *registry, const char *name, uint32_t add,
+			uint64_t *value, const struct beest_limit *limit)
+{
+	char key[BEEST_KEY_MAX + 1];
+	struct beest_look_extra extras[] = {
+		{ .write = { .verb = BEEST_KV_ADD, .key = key, .value = "0", .size = 1,
+			     .ttl = BEEST_EPOCH_TTL } },
+		{ .write = { .verb = BEEST_KV_INCR, .key = key, .delta = add,
+			     .answered = true } },
+	};
+	int ret;
+
+	if (!add)
+		return beest_fail(EINVAL, "counter '%s': nothing is added", name);
+	ret = beest_registry_key(registry, BEEST_KIND_COUNTER, name, key);
+	if (ret < 0)
+		return ret;
+	extras[0].server = extras[1].server = beest_kv_server_of(registry->kv, key);
+	ret = beest_store_ask(registry, extras, BEEST_COUNT(extras), "to be added to", limit);
+	if (ret == -ENOENT)
+		return beest_fail(ENOBUFS, "server %s did not store counter '%s' (key %s)",
+				  beest_kv_text(registry->kv, extras[0].server), name, key);
+	if (ret == 0)
+		*value = extras[1].write.number;
 
 	return ret;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message.h - keyed messages
+ * message.h - keyed messages, and numbers that many processes add to
  *
- * Owns their limits.  Knows nothing of their content.
+ * Owns their limits, and how a number begins.  Knows nothing of their content.
  */
 #ifndef BEEST_MESSAGE_H
 #define BEEST_MESSAGE_H
@@ -29,5 +29,9 @@ int beest_message_wait_many(struct beest_registry *registry, struct hartebeest_m
 /* -ENOENT: there is no such message. */
 int beest_message_delete(struct beest_registry *registry, const char *key,
 			 const struct beest_limit *limit);
+
+/* Has the contract of hartebeest_counter_add() in hartebeest.h. */
+int beest_message_count(struct beest_registry *registry, const char *name, uint32_t add,
+			uint64_t *value, const struct beest_limit *limit);
 
 #endif
