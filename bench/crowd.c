@@ -11,7 +11,7 @@
  * 	6 peers			each rank reads what six neighbours contribute
  *
  * What all contribute would take more memory than one machine has: 39 GB at 16 384 ranks.  So a
- * rank keeps its own entry, and reads the other chunks as lib/rendezvous/chunks.c does, but forgets
+ * rank keeps its own entry, and reads the other chunks as lib/rendezvous/member.c does, but forgets
  * them.  tests/unit/barrier compares the two.
  */
 #include "config.h"

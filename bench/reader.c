@@ -8,8 +8,11 @@
 #include "bench/reader.h"
 #include "lib/base/clock.h"
 #include "lib/base/hash.h"
-#include "lib/rendezvous/chunks.h"
+#include "lib/rendezvous/fence.h"
 #include "lib/rendezvous/look.h"
+
+/* So many chunks are fetched in one look at most, as by a rank. */
+#define CHUNKS_MOST 64
 
 static void chunk_key(const struct reader *reader, const struct beest_view *view, size_t k,
 		      char key[BEEST_KEY_MAX + 1])
@@ -54,7 +57,7 @@ static void chunk_take(struct reader *reader, const struct beest_view *view, siz
 	if (store)
 		beest_nodefiles_store(&reader->files, key, bytes, size);
 	if (beest_record_decode(registry->seal, bytes, size, BEEST_KIND_CHUNK, key, &record) < 0 ||
-	    beest_hash_fnv(BEEST_HASH_FNV, record.body, record.size) != view->chunks[k])
+	    beest_hash_fnv(BEEST_HASH_FNV, record.body, record.size) != beest_view_digest(view, k))
 		abort();
 	reader->read[k] = true;
 	reader->left--;
@@ -81,16 +84,16 @@ static void wants_fetch(struct reader *reader, const struct beest_view *view,
 int reader_take(struct reader *reader, const struct beest_view *view)
 {
 	const size_t count = beest_view_chunk_count(view);
-	static char keys[BEEST_CHUNKS_MOST][BEEST_KEY_MAX + 1];
-	struct beest_look_want wants[BEEST_CHUNKS_MOST] = { { .key = NULL } };
-	size_t which[BEEST_CHUNKS_MOST], i, k, used = 0, size;
+	static char keys[CHUNKS_MOST][BEEST_KEY_MAX + 1];
+	struct beest_look_want wants[CHUNKS_MOST] = { { .key = NULL } };
+	size_t which[CHUNKS_MOST], i, k, used = 0, size;
 	enum beest_nodefile found;
 	uint8_t *bytes = NULL;
 
 	if (reader->view != view->id)
 		view_begin(reader, view);
 	beest_nodefiles_root = reader->node;
-	for (i = 0; i < count && used < BEEST_CHUNKS_MOST && reader->left; i++) {
+	for (i = 0; i < count && used < CHUNKS_MOST && reader->left; i++) {
 		k = (i + (size_t)reader->call->rank) % count;
 		if (reader->read[k])
 			continue;

@@ -8,20 +8,13 @@
 #include "lib/base/error.h"
 #include "lib/rendezvous/absent.h"
 #include "lib/rendezvous/inquiry.h"
-#include "lib/rendezvous/leader.h"
 #include "lib/rendezvous/presence.h"
 
-/* Groups of ranks that a sentence names, at most. */
+/* Rows of ranks that a sentence names, at most. */
 #define NAMED_MAX 4
 
 /* The leader looks once a second while ranks are missing. */
 #define SILENCE (3 * BEEST_SECOND)
-
-/* Ranks in a row that are missing, by their positions, and the presence of the first and last. */
-struct group {
-	size_t first, last;
-	struct beest_presence_query ends[2];
-};
 
 static int id_of(const struct beest_fence_look *look, size_t position)
 {
@@ -38,10 +31,10 @@ static bool is_named(const struct beest_leader_body *lead, uint32_t id)
 	return i < lead->range_count;
 }
 
-/* If the leader names no missing rank, or does not look, all wait for it. */
+/* If the leader names no missing rank, or does not look, all wait for it; it knows by itself. */
 static bool leader_is_late(const struct beest_fence_look *look)
 {
-	return !look->there || !look->lead.range_count ||
+	return beest_fence_is_leader(look) || !look->there || !look->lead.range_count ||
 	       beest_clock_now() - look->looked_at > SILENCE;
 }
 
@@ -49,10 +42,8 @@ static bool is_absent(const struct beest_fence_look *look, size_t position)
 {
 	if (position == look->own)
 		return false;
-	if (beest_fence_is_leader(look))
-		return !beest_leader_has(look, position);
 	if (leader_is_late(look))
-		return position == 0;
+		return look->role->awaits(look, position);
 
 	return is_named(&look->lead, (uint32_t)id_of(look, position));
 }
@@ -70,131 +61,112 @@ int *beest_absent_ids(const struct beest_fence_look *look, size_t *count)
 	return ids;
 }
 
-/* Returns the number of those missing; *@named of the groups are filled. */
-static size_t groups_find(const struct beest_fence_look *look, struct group groups[NAMED_MAX],
-			  size_t *named)
-{
-	size_t i, count = 0;
-	bool joins = false;		/* the rank before is missing, and in the last group */
+/* Ranks in a row that are missing, and the presence of the first and last of each row. */
+struct rows {
+	struct beest_fence_range at[NAMED_MAX];		/* by position */
+	struct beest_presence_query ends[NAMED_MAX][2];
+	size_t count;
+};
 
-	*named = 0;
-	for (i = 0; i < look->call->ranks->count; i++) {
-		if (!is_absent(look, i)) {
-			joins = false;
-			continue;
-		}
-		count++;
-		if (joins) {
-			groups[*named - 1].last = i;
-		} else if (*named < NAMED_MAX) {
-			groups[(*named)++] = (struct group){ .first = i, .last = i };
-			joins = true;
-		}
+/* Returns the number of those missing. */
+static size_t rows_find(const struct beest_fence_look *look, struct rows *rows)
+{
+	size_t i, all;
+
+	memset(rows, 0, sizeof(*rows));
+	all = beest_fence_missing(look, is_absent, rows->at, NAMED_MAX, &rows->count);
+	/* A leader that misses only this rank has not read its record yet. */
+	if (!all && !beest_fence_is_leader(look))
+		rows->count = all = 1;
+	for (i = 0; i < rows->count; i++) {
+		rows->ends[i][0].rank = id_of(look, rows->at[i].first);
+		rows->ends[i][1].rank = id_of(look, rows->at[i].last);
 	}
+	if (beest_inquiry_fits(look->call->limit))
+		beest_presence_query(look->call->registry, rows->ends[0], 2 * rows->count,
+				     beest_clock_deadline(BEEST_INQUIRY_TIME));
 
-	return count;
+	return all;
 }
 
-static void groups_ask(const struct beest_fence_look *look, struct group *groups, size_t count)
+/* Whom the leader missed when it looked last: so many rows at most. */
+static void missed_say(const struct beest_leader_body *lead, size_t most, struct beest_text *text)
 {
-	struct beest_presence_query queries[2 * NAMED_MAX] = { 0 };
+	const struct beest_fence_range *range = lead->missing;
 	size_t i;
 
-	if (!beest_inquiry_fits(look->call->limit))
-		return;
-	for (i = 0; i < 2 * count; i++)
-		queries[i].rank = id_of(look, i & 1 ? groups[i / 2].last : groups[i / 2].first);
-	beest_presence_query(look->call->registry, queries, 2 * count,
-			     beest_clock_deadline(BEEST_INQUIRY_TIME));
-	for (i = 0; i < 2 * count; i++)
-		groups[i / 2].ends[i & 1] = queries[i];
-}
-
-/* Whom the leader missed when it looked last. */
-static void missed_say(const struct beest_fence_look *look, struct beest_text *text)
-{
-	const struct beest_fence_range *range = look->lead.missing;
-	const size_t count = BEEST_MIN(look->lead.range_count, NAMED_MAX);
-	size_t i;
-
-	for (i = 0; i < count; i++, range++) {
-		beest_text_add(text, "%s%u", i ? ", " : " since it missed ranks ", range->first);
+	for (i = 0; i < BEEST_MIN(lead->range_count, most); i++, range++) {
+		beest_text_add(text, "%s%u", i ? ", " : "", range->first);
 		if (range->last != range->first)
 			beest_text_add(text, "-%u", range->last);
 	}
-	beest_text_add(text, count ? ")" : " since)");
 }
 
 /* No presence of those missing could be read.  Was there any, or another record? */
-static void unseen_say(const struct beest_fence_look *look, const struct group *group,
-		       struct beest_text *text)
+static void unseen_say(const struct beest_fence_look *look, size_t position,
+		       const struct beest_presence_query *query, struct beest_text *text)
 {
-	const bool is_read = beest_fence_is_leader(look) || group->first == 0;
-	const char *why = group->ends[0].ret <= 0 ? group->ends[0].body.reason : "";
+	const bool is_read = beest_fence_is_leader(look) || position == 0;
 
-	if (why[0])
-		beest_text_add(text, "its record cannot be read: %s)", why);
-	else if (is_read && look->wait.gets[group->first].seen < 0)
-		beest_text_add(text, "its record cannot be read)");
+	if (query->ret <= 0 && query->body.reason[0])
+		beest_text_add(text, "its record cannot be read: %s", query->body.reason);
+	else if (is_read && look->wait.gets[position].seen < 0)
+		beest_text_add(text, "its record cannot be read");
 	else
-		beest_text_add(text, "never seen)");
+		beest_text_add(text, "never seen");
 }
 
-static void one_say(const struct beest_fence_look *look, const struct group *group,
-		    struct beest_text *text)
+static void one_say(const struct beest_fence_look *look, size_t position,
+		    const struct beest_presence_query *query, struct beest_text *text)
 {
-	const struct beest_presence_query *query = group->ends;
-	const bool leads = group->first == 0 && look->there;
+	const bool leads = position == 0 && look->there, seen = query->ret > 0;
 	char who[BEEST_PRESENCE_TEXT];
-	const char *fate;
+	const char *fate = "";
 
-	beest_text_add(text, "rank %d (", id_of(look, group->first));
-	if (query->ret <= 0 && !leads) {
-		unseen_say(look, group, text);
-		return;
+	if (seen) {
+		fate = beest_presence_query_text(look->call->registry, query, who);
+		beest_text_add(text, "%s %s", fate[0] || leads ? "last seen as" : "it began as",
+			       who);
 	}
-	if (query->ret <= 0) {
-		beest_text_add(text, "it has not answered");
-		missed_say(look, text);
-		return;
-	}
-	fate = beest_presence_query_text(look->call->registry, query, who);
-	beest_text_add(text, "%s %s", fate[0] || leads ? "last seen as" : "it began as", who);
 	if (leads && !fate[0]) {
-		beest_text_add(text, ", which has not answered");
-		missed_say(look, text);
-		return;
-	}
-	if (!fate[0] && query->body.waits[0])
+		beest_text_add(text, "%s has not answered since%s", seen ? ", which" : "it",
+			       look->lead.range_count ? " it missed ranks " : "");
+		missed_say(&look->lead, NAMED_MAX, text);
+	} else if (!seen) {
+		unseen_say(look, position, query, text);
+	} else if (!fate[0] && query->body.waits[0]) {
 		beest_text_add(text, ", which last waited for %s", query->body.waits);
-	beest_text_add(text, ")");
+	}
 }
 
-static void group_say(const struct beest_fence_look *look, const struct group *group,
-		      struct beest_text *text)
+static void row_say(const struct beest_fence_look *look, const struct beest_fence_range *row,
+		    const struct beest_presence_query ends[2], struct beest_text *text)
 {
 	static const char *const states[] = {
 		[BEEST_RANK_ALIVE] = "they have begun",
 		[BEEST_RANK_LEFT] = "they have left",
 		[BEEST_RANK_FAILED] = "they have failed",
 	};
-	const struct beest_rank_body *first = &group->ends[0].body, *last = &group->ends[1].body;
-	const bool seen = group->ends[0].ret > 0 && group->ends[1].ret > 0;
+	const struct beest_rank_body *first = &ends[0].body, *last = &ends[1].body;
+	const bool seen = ends[0].ret > 0 && ends[1].ret > 0;
 
-	if (group->first == group->last) {
-		one_say(look, group, text);
+	if (row->first == row->last) {
+		beest_text_add(text, "rank %d (", id_of(look, row->first));
+		one_say(look, row->first, ends, text);
+		beest_text_add(text, ")");
 		return;
 	}
-	beest_text_add(text, "ranks %d-%d", id_of(look, group->first), id_of(look, group->last));
-	if (seen)
-		beest_text_add(text, strcmp(first->host, last->host) ? " on %s to %s" : " on %s",
-			       first->host, last->host);
+	beest_text_add(text, "ranks %d-%d", id_of(look, row->first), id_of(look, row->last));
 	if (!seen) {
 		beest_text_add(text, " (");
-		unseen_say(look, group, text);
-	} else if (first->state == last->state && first->state < BEEST_COUNT(states)) {
-		beest_text_add(text, " (%s)", states[first->state]);
+		unseen_say(look, row->first, ends, text);
+		beest_text_add(text, ")");
+		return;
 	}
+	beest_text_add(text, strcmp(first->host, last->host) ? " on %s to %s" : " on %s",
+		       first->host, last->host);
+	if (first->state == last->state && first->state < BEEST_COUNT(states))
+		beest_text_add(text, " (%s)", states[first->state]);
 }
 
 /* A record that is there, but cannot be read: of another version, or another secret. */
@@ -247,25 +219,19 @@ int beest_absent_fail(const struct beest_fence_look *look)
 	const struct beest_limit *limit = look->call->limit;
 	const struct beest_wait_get *foreign = foreign_find(look);
 	struct beest_text list = BEEST_TEXT(600), reasons = BEEST_TEXT(500);
-	struct group groups[NAMED_MAX];
-	size_t i, named, shown = 0, count = groups_find(look, groups, &named);
+	struct rows rows;
+	size_t i, shown = 0, count = rows_find(look, &rows);
 	bool unseen = false;
 
-	/* A leader that misses only this rank has not read its record yet. */
-	if (!count && !beest_fence_is_leader(look)) {
-		groups[named++] = (struct group){ .first = 0, .last = 0 };
-		count++;
-	}
 	if (!count)
 		return beest_fail(beest_limit_errno(limit), "%sall ranks have arrived in the "
 				  "meantime, but the last steps need more time: call again",
 				  BEEST_LIMIT_TEXT(limit, "after"));
-	groups_ask(look, groups, named);
-	for (i = 0; i < named; i++) {
+	for (i = 0; i < rows.count; i++) {
 		beest_text_add(&list, "%s", i ? ", " : "");
-		group_say(look, &groups[i], &list);
-		unseen |= groups[i].ends[0].ret <= 0;
-		shown += groups[i].last - groups[i].first + 1;
+		row_say(look, &rows.at[i], rows.ends[i], &list);
+		unseen |= rows.ends[i][0].ret <= 0;
+		shown += rows.at[i].last - rows.at[i].first + 1;
 	}
 	if (shown < count)
 		beest_text_add(&list, " and %zu more", count - shown);
@@ -280,15 +246,10 @@ int beest_absent_fail(const struct beest_fence_look *look)
 
 int beest_absent_add(const struct beest_fence_look *look, int ret)
 {
-	const struct beest_leader_body *lead = &look->lead;
 	struct beest_text list = BEEST_TEXT(200);
-	size_t i;
 
-	for (i = 0; i < lead->range_count && look->there && !beest_fence_is_leader(look); i++) {
-		beest_text_add(&list, i ? ", %u" : "%u", lead->missing[i].first);
-		if (lead->missing[i].last != lead->missing[i].first)
-			beest_text_add(&list, "-%u", lead->missing[i].last);
-	}
+	if (look->there && !beest_fence_is_leader(look))
+		missed_say(&look->lead, BEEST_FENCE_RANGES, &list);
 
 	return !list.used ? ret :
 	       beest_fail(-ret, "%s; when it last looked, these ranks had not arrived: %s",
@@ -298,15 +259,12 @@ int beest_absent_add(const struct beest_fence_look *look, int ret)
 bool beest_absent_log(const struct beest_fence_look *look)
 {
 	const struct beest_registry *registry = look->call->registry;
-	struct group groups[NAMED_MAX];
+	const struct beest_presence_query *query;
 	char who[BEEST_PRESENCE_TEXT];
-	size_t i, named;
+	struct rows rows;
 
-	groups_find(look, groups, &named);
-	groups_ask(look, groups, named);
-	for (i = 0; i < 2 * named; i++) {
-		const struct beest_presence_query *query = &groups[i / 2].ends[i & 1];
-
+	rows_find(look, &rows);
+	for (query = rows.ends[0]; query < rows.ends[rows.count]; query++) {
 		if (query->ret <= 0 || !beest_presence_query_text(registry, query, who)[0])
 			continue;
 		beest_log(registry->log, BEEST_LOG_WARN, "still waiting at %s '%s' for %s",

@@ -32,10 +32,26 @@ static int key_make(struct beest_registry *registry, enum beest_record_kind kind
 	return beest_registry_key(registry, kind, whole, key);
 }
 
-int beest_fence_key(const struct beest_fence_look *look, enum beest_record_kind kind,
-		    const char *last, char key[BEEST_KEY_MAX + 1])
+int beest_fence_get(struct beest_fence_look *look, size_t i, enum beest_record_kind kind,
+		    const char *last, int (*see)(void *data, const struct beest_record *record))
 {
-	return key_make(look->call->registry, kind, look->call->name, last, key);
+	look->wait.gets[i] = (struct beest_wait_get){
+		.kind = kind, .see = see, .data = look,
+		.key = look->keys[i], .placed_as = look->placed_as,
+		.name = look->call->title, .noun = beest_fence_noun(look),
+	};
+
+	return key_make(look->call->registry, kind, look->call->name, last, look->keys[i]);
+}
+
+int beest_fence_get_member(struct beest_fence_look *look, size_t i, int rank,
+			   int (*see)(void *data, const struct beest_record *record))
+{
+	char last[24];
+
+	snprintf(last, sizeof(last), "%d", rank);
+
+	return beest_fence_get(look, i, BEEST_KIND_MEMBER, last, see);
 }
 
 int beest_fence_chunk_key(const struct beest_fence_look *look, const struct beest_view *view,
@@ -45,7 +61,7 @@ int beest_fence_chunk_key(const struct beest_fence_look *look, const struct bees
 
 	snprintf(last, sizeof(last), "%016" PRIx64, beest_view_digest(view, k));
 
-	return beest_fence_key(look, BEEST_KIND_CHUNK, last, key);
+	return key_make(look->call->registry, BEEST_KIND_CHUNK, look->call->name, last, key);
 }
 
 /* The longest key is that of a chunk, which ends in the 16 digits of its digest. */
@@ -71,7 +87,6 @@ int beest_fence_check(struct beest_registry *registry, const char *name)
 int beest_fence_put(struct beest_fence_look *look, struct beest_registry_record *record)
 {
 	record->placed_as = look->placed_as;
-	look->wait.hurry = true;
 
 	return beest_registry_put(look->call->registry, record);
 }
@@ -83,19 +98,15 @@ static uint64_t digest_of(const void *body, size_t size)
 
 int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_record *record)
 {
-	const uint64_t before = look->fence->own;
-	const bool hurry = look->wait.hurry;
-	int ret;
+	const uint64_t own = digest_of(record->body, record->size);
 
 	if (look->fence->trouble.error)
 		record->ttl = BEEST_FENCE_TROUBLE_TTL;
-	look->fence->own = digest_of(record->body, record->size);
-	ret = beest_fence_put(look, record);
 	/* What a server has lost or refused is repeated at the pace of looks. */
-	if (look->fence->own == before)
-		look->wait.hurry = hurry;
+	look->wait.hurry |= own != look->fence->own;
+	look->fence->own = own;
 
-	return ret;
+	return beest_fence_put(look, record);
 }
 
 bool beest_fence_is_own(const struct beest_fence_look *look, const struct beest_record *record)
@@ -171,13 +182,12 @@ int beest_fence_compare(const struct beest_fence_look *look, int rank,
 			  "name peers", rank, look->call->rank);
 }
 
-int beest_fence_stale(const struct beest_fence_look *look, size_t position,
+int beest_fence_stale(const struct beest_fence_look *look, int rank,
 		      const struct beest_incarnation *incarnation)
 {
 	char who[BEEST_PRESENCE_TEXT];
 
-	beest_presence_author(look->call->registry, look->call->ranks->id[position], incarnation,
-			      who);
+	beest_presence_author(look->call->registry, rank, incarnation, who);
 
 	return beest_fail(ESTALE, "%s was started again after the run began", who);
 }
@@ -196,17 +206,16 @@ static bool expected(const struct beest_fence_look *look, size_t position,
 }
 
 /* Many queries are too large for a small stack; without memory, a later look asks. */
-void beest_fence_ask(struct beest_fence_look *look,
-		     bool (*awaits)(const struct beest_fence_look *look, size_t position))
+void beest_fence_ask(struct beest_fence_look *look)
 {
 	struct beest_presence_query *queries = calloc(ASKED_MAX, sizeof(*queries));
 	struct beest_incarnation who[ASKED_MAX];
-	size_t positions[ASKED_MAX], i, count = 0;
+	size_t i, count = 0;
 	int ret = 0;
 
 	for (i = 0; i < look->call->ranks->count && count < ASKED_MAX && queries; i++)
-		if (i != look->own && awaits(look, i) && expected(look, i, &who[count])) {
-			positions[count] = i;
+		if (i != look->own && look->role->awaits(look, i) &&
+		    expected(look, i, &who[count])) {
 			queries[count].rank = look->call->ranks->id[i];
 			queries[count].incarnation = &who[count];
 			count++;
@@ -218,11 +227,36 @@ void beest_fence_ask(struct beest_fence_look *look,
 		if (queries[i].ret > 0)
 			ret = beest_presence_ended(queries[i].rank, &queries[i].body);
 		else if (queries[i].ret == -ESTALE)
-			ret = beest_fence_stale(look, positions[i], &queries[i].now);
+			ret = beest_fence_stale(look, queries[i].rank, &queries[i].now);
 	}
 	if (ret < 0)
 		beest_fence_refuse(look, ret);
 	free(queries);
+}
+
+size_t beest_fence_missing(const struct beest_fence_look *look,
+			   bool (*missing)(const struct beest_fence_look *look, size_t position),
+			   struct beest_fence_range *ranges, size_t most, size_t *count)
+{
+	size_t i, all = 0;
+	bool joins = false;		/* the rank before is missing, and in the last range */
+
+	*count = 0;
+	for (i = 0; i < look->call->ranks->count; i++) {
+		if (!missing(look, i)) {
+			joins = false;
+			continue;
+		}
+		all++;
+		if (!joins && *count < most) {
+			ranges[(*count)++].first = (uint32_t)i;
+			joins = true;
+		}
+		if (joins)
+			ranges[*count - 1].last = (uint32_t)i;
+	}
+
+	return all;
 }
 
 /* ----------------------------------------------------------------- begin and end --- */

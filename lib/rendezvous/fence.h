@@ -5,7 +5,7 @@
  * Owns the state of a fence, and its keys.  Each rank stores one record, which it alone writes.
  * The first of the ranks, the leader, decides, and writes its record by add and
  * compare-and-swap only: so the late write of a dead leader fails.  What each of the two does with
- * what it reads is decided in leader.c and member.c.  Does not know what ranks contribute.
+ * what it reads is its role, in leader.c or member.c.  Does not know what ranks contribute.
  *
  * A call agrees on a new view: the leader counts the records that follow it, proposes a view of
  * all, and commits it when all have acknowledged it.  A pass is a later barrier with that view: it
@@ -122,10 +122,28 @@ int beest_fence_check(struct beest_registry *registry, const char *name);
 
 /* -------------------------------------- for fencecall.c, leader.c and member.c --- */
 
+struct beest_fence_look;
+
+/* What the leader does, and each of the others. */
+struct beest_fence_role {
+	/* How many gets it needs at most.  The first is for the leader's record. */
+	size_t (*gets)(const struct beest_fence_call *call);
+	int (*start)(struct beest_fence_look *look);
+	/* After each look: 1: passed; 0: not yet; or why the fence fails. */
+	int (*step)(struct beest_fence_look *look);
+	/* Puts its record. */
+	int (*put)(struct beest_fence_look *look);
+	/* Does it wait for the rank at @position? */
+	bool (*awaits)(const struct beest_fence_look *look, size_t position);
+};
+
+extern const struct beest_fence_role beest_leader_role, beest_member_role;
+
 /* One call of beest_fencecall_run(). */
 struct beest_fence_look {
 	struct beest_fence *fence;
 	const struct beest_fence_call *call;
+	const struct beest_fence_role *role;
 	struct beest_fence_setup setup;
 	size_t own;			/* position of this rank */
 	char placed_as[BEEST_KEY_MAX + 1];	/* the key that chooses the server of all */
@@ -173,8 +191,8 @@ int beest_fence_fail(const struct beest_fence_look *look);
 int beest_fence_compare(const struct beest_fence_look *look, int rank,
 			const struct beest_fence_setup *other);
 
-/* -ESTALE: @incarnation has replaced the process of the last view at @position. */
-int beest_fence_stale(const struct beest_fence_look *look, size_t position,
+/* -ESTALE: @incarnation has replaced the process of the last view with that rank. */
+int beest_fence_stale(const struct beest_fence_look *look, int rank,
 		      const struct beest_incarnation *incarnation);
 
 /*
@@ -182,24 +200,35 @@ int beest_fence_stale(const struct beest_fence_look *look, size_t position,
  * another process taken its place?  The wait asks that, too, but for authors of records that are
  * there; and where each call is one look, it never waits for one that has left to be back.
  */
-void beest_fence_ask(struct beest_fence_look *look,
-		     bool (*awaits)(const struct beest_fence_look *look, size_t position));
+void beest_fence_ask(struct beest_fence_look *look);
+
+/*
+ * Finds the ranks that are @missing, as ranges of their positions: *@count of them, at most @most.
+ * Returns the number of all that are missing.
+ */
+size_t beest_fence_missing(const struct beest_fence_look *look,
+			   bool (*missing)(const struct beest_fence_look *look, size_t position),
+			   struct beest_fence_range *ranges, size_t most, size_t *count);
 
 /* Begins the call, or continues the last one.  -EINVAL: with another contribution; -ENOMEM. */
 int beest_fence_prepare(struct beest_fence_look *look);
 
-/* Makes the key of a record of this fence. */
-int beest_fence_key(const struct beest_fence_look *look, enum beest_record_kind kind,
-		    const char *last, char key[BEEST_KEY_MAX + 1]);
+/* Prepares get @i, for a record of this fence whose key ends in @last. */
+int beest_fence_get(struct beest_fence_look *look, size_t i, enum beest_record_kind kind,
+		    const char *last, int (*see)(void *data, const struct beest_record *record));
+
+/* The same for a member of that rank. */
+int beest_fence_get_member(struct beest_fence_look *look, size_t i, int rank,
+			   int (*see)(void *data, const struct beest_record *record));
 
 /* The key of chunk @k of a view. */
 int beest_fence_chunk_key(const struct beest_fence_look *look, const struct beest_view *view,
 			  size_t k, char key[BEEST_KEY_MAX + 1]);
 
-/* Puts a record of this fence, whose place and time to live it fills in, for it to be sent soon. */
+/* Puts a record of this fence, whose place it fills in. */
 int beest_fence_put(struct beest_fence_look *look, struct beest_registry_record *record);
 
-/* The same of this rank's own record. */
+/* The same of this rank's own record and its time to live.  If it has changed, it is sent soon. */
 int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_record *record);
 
 /* Is that the record that this rank has put last? */

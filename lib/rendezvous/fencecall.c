@@ -9,8 +9,6 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/absent.h"
 #include "lib/rendezvous/fencecall.h"
-#include "lib/rendezvous/leader.h"
-#include "lib/rendezvous/member.h"
 
 /* So few ranks delay their leader less than their pauses would. */
 #define FEW_RANKS 16
@@ -32,10 +30,24 @@ static void progress_report(struct beest_fence_look *look)
 	free(ids);
 }
 
+static int lead_see(void *data, const struct beest_record *record)
+{
+	struct beest_fence_look *look = data;
+	const uint32_t before = look->lead.looked;
+
+	if (beest_record_leader_decode(record, &look->lead) < 0)
+		look->lead.call = 0;
+	look->leader = record->incarnation;
+	look->ours = beest_fence_is_own(look, record);
+	if (!look->looked_at || look->lead.looked != before)
+		look->looked_at = beest_clock_now();
+
+	return 0;
+}
+
 static int fence_each(void *data)
 {
 	struct beest_fence_look *look = data;
-	const bool leads = beest_fence_is_leader(look);
 	int ret;
 
 	if (look->wait.failing)
@@ -44,14 +56,14 @@ static int fence_each(void *data)
 		look->call->looked(look->call->data);
 	look->there = look->wait.gets[0].answered && look->wait.gets[0].seen > 0 &&
 		      look->lead.call;
-	ret = leads ? beest_leader_step(look) : beest_member_step(look);
+	ret = look->role->step(look);
 	progress_report(look);
 	if (ret != 0 || !look->changed)
 		return ret;
 	/* Also what changed when records were seen, before this. */
 	look->changed = false;
 
-	return leads ? beest_leader_put(look) : beest_member_put(look);
+	return look->role->put(look);
 }
 
 static bool fence_ended_log(void *data)
@@ -73,9 +85,11 @@ static int readers_count(const struct beest_fence_call *call)
 static int look_start(struct beest_fence_look *look)
 {
 	const bool leads = beest_fence_is_leader(look);
-	const size_t most = leads ? look->call->ranks->count : beest_member_gets(look->call);
+	size_t most;
 	int ret;
 
+	look->role = leads ? &beest_leader_role : &beest_member_role;
+	most = look->role->gets(look->call);
 	look->wait.gets = calloc(most, sizeof(*look->wait.gets));
 	look->keys = calloc(most, sizeof(*look->keys));
 	if (!look->wait.gets || !look->keys)
@@ -91,7 +105,9 @@ static int look_start(struct beest_fence_look *look)
 	ret = beest_registry_key(look->call->registry, BEEST_KIND_LEADER, look->call->name,
 				 look->placed_as);
 	if (ret == 0)
-		ret = leads ? beest_leader_start(look) : beest_member_start(look);
+		ret = beest_fence_get(look, 0, BEEST_KIND_LEADER, "lead", lead_see);
+	if (ret == 0)
+		ret = look->role->start(look);
 	look->wait.hurry = false;	/* the first look sends what was put */
 
 	return ret;
@@ -126,10 +142,7 @@ static int fence_fail_all(struct beest_fence_look *look, int ret)
 	beest_limit_start(&limit, NULL, BEEST_MIN(beest_look_closing(look->call->registry),
 						  beest_clock_deadline(left)), 0);
 	look->wait.limit = &limit;
-	if (beest_fence_is_leader(look))
-		beest_leader_put(look);
-	else
-		beest_member_put(look);
+	look->role->put(look);
 	if (beest_wait_run(look->call->registry, &look->wait) == 0)
 		return 0;		/* it had been decided */
 

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* leader.c - see leader.h */
+/*
+ * leader.c - what the first rank does at a fence
+ *
+ * Decides by the records of all others which view it proposes, when it commits it, and why the
+ * fence fails.  Owns the leader's record and the chunks.
+ */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
-#include "lib/rendezvous/leader.h"
+#include "lib/rendezvous/fence.h"
 
 /*
  * So often, the leader reads the records of all, stores which ranks are missing, and asks for the
@@ -52,7 +56,8 @@ static bool is_proposed(const struct beest_fence *fence)
 	return fence->next && fence->next->id && !is_committed(fence);
 }
 
-bool beest_leader_has(const struct beest_fence_look *look, size_t position)
+/* Has the rank at @position arrived, and answered? */
+static bool leader_has(const struct beest_fence_look *look, size_t position)
 {
 	const struct beest_fence *fence = look->fence;
 
@@ -76,26 +81,25 @@ static void chunks_delete(const struct beest_fence_look *look, const struct bees
 
 /* ------------------------------------------------------------------- its own record --- */
 
+static bool leader_awaits(const struct beest_fence_look *look, size_t position)
+{
+	return !leader_has(look, position);
+}
+
 /* Once a second at most: else the record names no missing ranks. */
 static void missing_fill(const struct beest_fence_look *look, struct beest_leader_body *body)
 {
-	struct beest_fence_range *range = NULL;
-	size_t i;
+	const struct beest_ids *ranks = look->call->ranks;
+	struct beest_fence_range *range = body->missing;
+	size_t count;
 
-	for (i = 1; i < count_of(look); i++) {
-		if (beest_leader_has(look, i)) {
-			range = NULL;
-			continue;
-		}
-		if (!range && body->range_count == BEEST_FENCE_RANGES)
-			return;
-		if (!range) {
-			range = &body->missing[body->range_count++];
-			range->first = (uint32_t)look->call->ranks->id[i];
-		}
-		range->last = (uint32_t)look->call->ranks->id[i];
+	beest_fence_missing(look, leader_awaits, range, BEEST_FENCE_RANGES, &count);
+	body->range_count = (uint8_t)count;
+	for (; range < body->missing + count; range++) {
+		range->first = (uint32_t)ranks->id[range->first];
+		range->last = (uint32_t)ranks->id[range->last];
 	}
-	body->looked = body->range_count ? (uint32_t)(look->fence->looked / REREAD) : 0;
+	body->looked = count ? (uint32_t)(look->fence->looked / REREAD) : 0;
 }
 
 static struct beest_leader_body leader_body(const struct beest_fence_look *look)
@@ -144,21 +148,9 @@ static int leader_put(struct beest_fence_look *look, bool with_missing)
 	return ret;
 }
 
-int beest_leader_put(struct beest_fence_look *look)
+static int decision_put(struct beest_fence_look *look)
 {
 	return leader_put(look, false);
-}
-
-static int leader_see(void *data, const struct beest_record *record)
-{
-	struct beest_fence_look *look = data;
-
-	look->leader = record->incarnation;
-	look->ours = beest_fence_is_own(look, record);
-	if (beest_record_leader_decode(record, &look->lead) < 0)
-		look->lead.call = 0;
-
-	return 0;
 }
 
 /* ------------------------------------------------------------------- a view is made --- */
@@ -367,12 +359,10 @@ static int call_see(struct beest_fence_look *look, size_t i, const struct beest_
 	     !is_recent(look, i, record, body)))
 		return 0;
 	if (look->call->members &&
-	    !beest_process_is_context(&look->call->members[i], &record->incarnation)) {
-		member_refuse(look, beest_fence_stale(look, i, &record->incarnation), record,
-			      body->call);
-		return 0;
-	}
-	ret = beest_fence_compare(look, record->rank, &body->setup);
+	    !beest_process_is_context(&look->call->members[i], &record->incarnation))
+		ret = beest_fence_stale(look, record->rank, &record->incarnation);
+	else
+		ret = beest_fence_compare(look, record->rank, &body->setup);
 	if (ret < 0) {
 		member_refuse(look, ret, record, body->call);
 		return 0;
@@ -405,8 +395,8 @@ static int pass_see(struct beest_fence_look *look, size_t i, const struct beest_
 			ret = beest_fail(ESTALE, "rank %d is in a later call for all ranks",
 					 (int)record->rank);
 	} else if (!same && !body->pass && follows) {
-		member_refuse(look, beest_fence_stale(look, i, &record->incarnation), record,
-			      body->call);
+		member_refuse(look, beest_fence_stale(look, record->rank, &record->incarnation),
+			      record, body->call);
 	}
 	if (ret < 0)
 		beest_fence_refuse(look, ret);
@@ -443,15 +433,10 @@ static bool all_are_here(const struct beest_fence_look *look)
 {
 	size_t i = 1;
 
-	while (i < count_of(look) && beest_leader_has(look, i))
+	while (i < count_of(look) && leader_has(look, i))
 		i++;
 
 	return i == count_of(look);
-}
-
-static bool leader_awaits(const struct beest_fence_look *look, size_t position)
-{
-	return !beest_leader_has(look, position);
 }
 
 /* L6.  Reads the records of all with the next look. */
@@ -463,7 +448,7 @@ static int missing_look(struct beest_fence_look *look)
 	if (now - look->fence->looked < REREAD)
 		return 0;
 	look->fence->looked = now;
-	beest_fence_ask(look, leader_awaits);
+	beest_fence_ask(look);
 	for (i = 1; i < count_of(look); i++)
 		look->wait.gets[i].got = false;
 
@@ -553,35 +538,30 @@ static int leader_look(struct beest_fence_look *look)
 }
 
 /* Members that are here are read again once a second only. */
-int beest_leader_step(struct beest_fence_look *look)
+static int leader_step(struct beest_fence_look *look)
 {
 	const int64_t looked = look->fence->looked;
 	size_t i;
 	int ret = leader_look(look);
 
 	for (i = 1; i < count_of(look) && ret == 0 && look->fence->looked == looked; i++)
-		look->wait.gets[i].got = beest_leader_has(look, i);
+		look->wait.gets[i].got = leader_has(look, i);
 
 	return ret;
 }
 
-int beest_leader_start(struct beest_fence_look *look)
+static size_t leader_gets(const struct beest_fence_call *call)
 {
-	char last[24];
-	size_t i;
-	int ret = beest_fence_key(look, BEEST_KIND_LEADER, "lead", look->keys[GET_LEADER]);
+	return call->ranks->count;
+}
 
-	for (i = 1; i < count_of(look) && ret == 0; i++) {
-		snprintf(last, sizeof(last), "%d", look->call->ranks->id[i]);
-		ret = beest_fence_key(look, BEEST_KIND_MEMBER, last, look->keys[i]);
-	}
-	for (i = 0; i < count_of(look); i++)
-		look->wait.gets[i] = (struct beest_wait_get){
-			.kind = i ? BEEST_KIND_MEMBER : BEEST_KIND_LEADER,
-			.see = i ? member_see : leader_see, .data = look,
-			.key = look->keys[i], .placed_as = look->placed_as,
-			.name = look->call->title, .noun = beest_fence_noun(look),
-		};
+static int leader_start(struct beest_fence_look *look)
+{
+	size_t i;
+	int ret = 0;
+
+	for (i = 1; i < count_of(look) && ret == 0; i++)
+		ret = beest_fence_get_member(look, i, look->call->ranks->id[i], member_see);
 	look->wait.count = count_of(look);
 	look->wait.uniques = true;
 	if (!look->fence->looked)
@@ -594,3 +574,8 @@ int beest_leader_start(struct beest_fence_look *look)
 
 	return ret;
 }
+
+const struct beest_fence_role beest_leader_role = {
+	.gets = leader_gets, .start = leader_start, .step = leader_step, .put = decision_put,
+	.awaits = leader_awaits,
+};

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* member.c - see member.h */
+/*
+ * member.c - what each rank but the first does at a fence
+ *
+ * Decides by the leader's record what it stores, what it acknowledges, and when it goes on.  Reads
+ * the chunks of a proposed view, or leaves that to another process of its host.
+ */
 #include "config.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +14,20 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/text.h"
-#include "lib/rendezvous/chunks.h"
-#include "lib/rendezvous/member.h"
+#include "lib/rendezvous/fence.h"
 
 /* A rank sees so often whether its record is still there. */
 #define REREAD BEEST_SECOND
+
+/* So many chunks are fetched in one look at most. */
+#define CHUNKS_MOST 64
+
+/*
+ * The first and the last pause, each twice the one before, in which a rank waits for what other
+ * processes of its host fetch.  Then it looks at the leader's record again.
+ */
+#define FILE_PAUSE BEEST_MS
+#define FILE_PAUSE_MAX (8 * BEEST_MS)
 
 enum { GET_LEADER, GET_OWN, GET_CHUNKS };
 
@@ -62,7 +75,7 @@ static int member_put(struct beest_fence_look *look, bool if_changed)
 	return ret;
 }
 
-int beest_member_put(struct beest_fence_look *look)
+static int state_put(struct beest_fence_look *look)
 {
 	return member_put(look, false);
 }
@@ -92,6 +105,125 @@ static int own_see(void *data, const struct beest_record *record)
 	look->fence->looked = beest_clock_now();
 
 	return 1;
+}
+
+/* ------------------------------------------------------------- the chunks of a view --- */
+
+static bool chunk_is_there(struct beest_fence_look *look, const char *key, uint8_t *bytes,
+			   size_t size)
+{
+	struct beest_record record;
+
+	return beest_record_decode(look->call->registry->seal, bytes, size, BEEST_KIND_CHUNK, key,
+				   &record) == 0 &&
+	       beest_view_read(look->fence->next, look->call->ranks, record.body,
+			       record.size) >= 0;
+}
+
+/* What is there and wrong is fetched. */
+static enum beest_nodefile chunk_look(struct beest_fence_look *look, const char *key)
+{
+	uint8_t *bytes = NULL;
+	size_t size;
+	enum beest_nodefile found = beest_nodefiles_look(&look->files, key, &bytes, &size);
+
+	if (found == BEEST_NODEFILE_THERE && !chunk_is_there(look, key, bytes, size))
+		found = BEEST_NODEFILE_OWN;
+	free(bytes);
+
+	return found;
+}
+
+/* Another author seals it again; its contents are known by their digest. */
+static void chunk_store(struct beest_fence_look *look, const char *key,
+			const struct beest_record *seen)
+{
+	struct beest_registry *registry = look->call->registry;
+	const struct beest_record record = {
+		.kind = BEEST_KIND_CHUNK, .incarnation = *beest_registry_incarnation(registry),
+		.rank = look->call->rank, .body = seen->body, .size = seen->size,
+	};
+	const size_t room = beest_record_overhead(registry->seal) + seen->size;
+	uint8_t *bytes = beest_nodefiles_made(&look->files, key) ? malloc(room) : NULL;
+	int size = bytes ? beest_record_encode(registry->seal, &record, key, bytes, room) : -1;
+
+	if (size > 0)
+		beest_nodefiles_store(&look->files, key, bytes, (size_t)size);
+	beest_nodefiles_rest(&look->files);
+	free(bytes);
+}
+
+static int chunk_see(void *data, const struct beest_record *record)
+{
+	struct beest_fence_look *look = data;
+	char key[BEEST_KEY_MAX + 1];
+	int k = look->fence->next ? beest_view_read(look->fence->next, look->call->ranks,
+						    record->body, record->size) : -ENOENT;
+
+	if (k < 0)
+		return 0;
+	look->wait.hurry = true;	/* for those that remain */
+	if (beest_fence_chunk_key(look, look->fence->next, (size_t)k, key) == 0)
+		chunk_store(look, key, record);
+
+	return 1;
+}
+
+/* SIZE_MAX, or the first chunk of those lacking, if other processes of this host fetch them all. */
+static size_t chunks_look(struct beest_fence_look *look)
+{
+	const struct beest_view *view = look->fence->next;
+	const size_t count = view && !view->taken ? beest_view_chunk_count(view) : 0;
+	struct beest_wait *wait = &look->wait;
+	size_t i, k, awaited = SIZE_MAX;
+	enum beest_nodefile found;
+	char *key;
+
+	wait->count = GET_CHUNKS;
+	for (i = 0; i < count && wait->count < wait->most; i++) {
+		k = (i + look->own) % count;	/* each process begins with another one */
+		if (!beest_view_lacks(view, k))
+			continue;
+		key = look->keys[wait->count];
+		if (beest_fence_chunk_key(look, view, k, key) < 0)
+			return SIZE_MAX;
+		found = chunk_look(look, key);
+		if (found == BEEST_NODEFILE_AWAITED && awaited == SIZE_MAX)
+			awaited = k;
+		if (found != BEEST_NODEFILE_OWN)
+			continue;
+		wait->gets[wait->count].server = wait->gets[0].server;
+		wait->gets[wait->count++].got = false;
+	}
+
+	return wait->count == GET_CHUNKS ? awaited : SIZE_MAX;
+}
+
+static bool is_awaited(struct beest_fence_look *look, size_t k)
+{
+	char key[BEEST_KEY_MAX + 1];
+
+	return beest_fence_chunk_key(look, look->fence->next, k, key) == 0 &&
+	       chunk_look(look, key) == BEEST_NODEFILE_AWAITED;
+}
+
+/*
+ * Looks for one file after each pause: many processes that look for all would delay its maker.  A
+ * call of one look does not wait; the next one finds the file.
+ */
+static void chunks_want(struct beest_fence_look *look)
+{
+	int64_t pause = FILE_PAUSE;
+	size_t k = chunks_look(look);
+
+	while (k != SIZE_MAX && pause <= FILE_PAUSE_MAX && !look->call->limit->once &&
+	       beest_limit_check(look->call->limit) == 0) {
+		beest_clock_sleep(beest_clock_deadline(pause));
+		pause *= 2;
+		if (!is_awaited(look, k))
+			k = chunks_look(look);
+	}
+	beest_nodefiles_rest(&look->files);
 }
 
 /* -------------------------------------------------------------------- a view is read --- */
@@ -137,7 +269,7 @@ static int view_consider(struct beest_fence_look *look)
 		if (ret == 0)
 			ret = beest_view_need(fence->next, &look->call->needs, look->own);
 		look->wait.hurry = ret == 0;
-		beest_chunks_want(look, GET_CHUNKS);
+		chunks_want(look);
 	}
 	if (ret == 0 && beest_view_is_whole(fence->next))
 		ret = view_acknowledge(look);
@@ -190,16 +322,15 @@ static bool is_decision_lost(const struct beest_fence_look *look)
 static int view_end(struct beest_fence_look *look)
 {
 	struct beest_fence *fence = look->fence;
+	const int rank = look->call->ranks->id[0];
 	int ret;
 
-	if (fence->pass && beest_process_is_context(&look->leader, &fence->view->leader) &&
-	    look->lead.setup.what != look->setup.what)
-		ret = beest_fence_compare(look, look->call->ranks->id[0], &look->lead.setup);
-	else if (fence->pass && beest_process_is_context(&look->leader, &fence->view->leader))
-		ret = beest_fail(ESTALE, "rank %d is in a later call for all ranks",
-				 look->call->ranks->id[0]);
+	if (!fence->pass || !beest_process_is_context(&look->leader, &fence->view->leader))
+		ret = beest_fence_stale(look, rank, &look->leader);
+	else if (look->lead.setup.what != look->setup.what)
+		ret = beest_fence_compare(look, rank, &look->lead.setup);
 	else
-		ret = beest_fence_stale(look, 0, &look->leader);
+		ret = beest_fail(ESTALE, "rank %d is in a later call for all ranks", rank);
 	if (beest_fence_is_mesh(look))
 		return ret;
 	fence->follows = look->leader;
@@ -289,7 +420,7 @@ static void own_check(struct beest_fence_look *look)
 	} else if (beest_clock_now() - look->fence->looked >= REREAD) {
 		get->got = false;
 		if (!look->there || is_leftover(look))
-			beest_fence_ask(look, member_awaits);
+			beest_fence_ask(look);
 	}
 }
 
@@ -305,7 +436,7 @@ static bool watches(const struct beest_fence_look *look)
 static int follows_put(struct beest_fence_look *look)
 {
 	const bool hurry = look->wait.hurry;
-	int ret = member_put(look, false);
+	int ret = state_put(look);
 
 	look->wait.hurry = hurry;
 
@@ -409,11 +540,13 @@ static void author_note(struct beest_fence_look *look)
 	get->has_author = leader && !(look->there && has_failed(look));
 	if (!get->has_author)
 		return;
+	if (!beest_process_is_context(&get->author, leader))
+		get->leaving_at = 0;
 	get->author = *leader;
 	get->rank = look->call->ranks->id[0];
 }
 
-int beest_member_step(struct beest_fence_look *look)
+static int member_step(struct beest_fence_look *look)
 {
 	int ret = 0;
 
@@ -423,61 +556,47 @@ int beest_member_step(struct beest_fence_look *look)
 	}
 	own_check(look);
 	if (watches(look))
-		beest_fence_ask(look, member_awaits);
+		beest_fence_ask(look);
 	if (is_leftover(look))
 		look->there = false;
 	if (look->fence->trouble.error)
 		ret = refusal_read(look);
 	else if (look->there)
 		ret = look->fence->pass ? pass_read(look) : call_read(look);
-	beest_chunks_want(look, GET_CHUNKS);
+	chunks_want(look);
 	author_note(look);
 
 	return ret;
 }
 
-static int lead_see(void *data, const struct beest_record *record)
-{
-	struct beest_fence_look *look = data;
-	const uint32_t before = look->lead.looked;
-
-	if (beest_record_leader_decode(record, &look->lead) < 0)
-		look->lead.call = 0;
-	look->leader = record->incarnation;
-	if (!look->looked_at || look->lead.looked != before)
-		look->looked_at = beest_clock_now();
-
-	return 0;
-}
-
 /* A pass reads no view, and no view has many more chunks than ranks. */
-size_t beest_member_gets(const struct beest_fence_call *call)
+static size_t member_gets(const struct beest_fence_call *call)
 {
-	return GET_CHUNKS + (call->pass ? 0 : BEEST_MIN(BEEST_CHUNKS_MOST, call->ranks->count));
+	return GET_CHUNKS + (call->pass ? 0 : BEEST_MIN(CHUNKS_MOST, call->ranks->count));
 }
 
-int beest_member_start(struct beest_fence_look *look)
+static int member_start(struct beest_fence_look *look)
 {
 	struct beest_wait *wait = &look->wait;
-	char own[24];
 	size_t i;
-	int ret;
+	int ret = beest_fence_get_member(look, GET_OWN, look->call->rank, own_see);
 
-	snprintf(own, sizeof(own), "%d", look->call->rank);
-	ret = beest_fence_key(look, BEEST_KIND_LEADER, "lead", look->keys[GET_LEADER]);
-	if (ret == 0)
-		ret = beest_fence_key(look, BEEST_KIND_MEMBER, own, look->keys[GET_OWN]);
 	if (ret < 0)
 		return ret;
-	for (i = GET_LEADER; i < GET_CHUNKS; i++)
-		wait->gets[i] = (struct beest_wait_get){
-			.kind = i == GET_OWN ? BEEST_KIND_MEMBER : BEEST_KIND_LEADER,
-			.see = i == GET_OWN ? own_see : lead_see, .data = look,
-			.key = look->keys[i], .placed_as = look->placed_as,
-			.name = look->call->title, .noun = beest_fence_noun(look),
-		};
-	beest_chunks_start(look, GET_CHUNKS);
-	beest_chunks_want(look, GET_CHUNKS);	/* of a call that goes on */
+	for (i = GET_CHUNKS; i < wait->most; i++) {
+		wait->gets[i] = wait->gets[GET_LEADER];
+		wait->gets[i].kind = BEEST_KIND_CHUNK;
+		wait->gets[i].see = chunk_see;
+		wait->gets[i].key = look->keys[i];
+	}
+	look->files.author = beest_registry_incarnation(look->call->registry);
+	look->files.swept = &look->call->registry->swept;
+	chunks_want(look);		/* of a call that goes on */
 
 	return member_put(look, true);	/* a call that goes on has put it before */
 }
+
+const struct beest_fence_role beest_member_role = {
+	.gets = member_gets, .start = member_start, .step = member_step, .put = state_put,
+	.awaits = member_awaits,
+};

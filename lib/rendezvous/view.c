@@ -59,14 +59,25 @@ struct beest_view *beest_view_new(size_t count)
 	return NULL;
 }
 
+static uint8_t *bytes_copy(const void *bytes, size_t size)
+{
+	uint8_t *copy = malloc(size);
+
+	if (copy)
+		memcpy(copy, bytes, size);
+	else
+		beest_fail(ENOMEM, "no memory for %zu bytes", size);
+
+	return copy;
+}
+
 /* Copies the encoded entry at @bytes. */
 static int entry_keep(struct beest_view *view, size_t position, const uint8_t *bytes, size_t size)
 {
-	struct beest_view_encoded encoded = { .bytes = malloc(size), .size = size };
+	struct beest_view_encoded encoded = { .bytes = bytes_copy(bytes, size), .size = size };
 
 	if (!encoded.bytes)
-		return beest_fail(ENOMEM, "no memory for %zu bytes", size);
-	memcpy(encoded.bytes, bytes, size);
+		return -ENOMEM;
 	beest_view_set(view, position, encoded);
 
 	return 0;
@@ -169,27 +180,18 @@ size_t beest_view_chunk_count(const struct beest_view *view)
 
 uint64_t beest_view_digest(const struct beest_view *view, size_t k)
 {
-	return k == part_count(view) ? view->index : view->chunks[k];
+	return be64toh(k == part_count(view) ? view->index : view->chunks[k]);
 }
 
-static uint64_t chunk_digest(const uint8_t *bytes, size_t size)
+/* As it is stored. */
+static uint64_t digest_stored(const void *bytes, size_t size)
 {
-	return beest_hash_fnv(BEEST_HASH_FNV, bytes, size);
+	return htobe64(beest_hash_fnv(BEEST_HASH_FNV, bytes, size));
 }
 
-static uint8_t *digests_encode(const struct beest_view *view, size_t *size)
+static size_t digests_size(const struct beest_view *view)
 {
-	const size_t count = part_count(view);
-	uint64_t *digests = malloc(count * sizeof(*digests));
-	size_t k;
-
-	*size = count * sizeof(*digests);
-	if (!digests)
-		beest_fail(ENOMEM, "no memory for %zu chunks", count);
-	for (k = 0; k < count && digests; k++)
-		digests[k] = htobe64(view->chunks[k]);
-
-	return (uint8_t *)digests;
+	return part_count(view) * sizeof(*view->chunks);
 }
 
 uint8_t *beest_view_encode(const struct beest_view *view, size_t k, size_t *size)
@@ -197,8 +199,10 @@ uint8_t *beest_view_encode(const struct beest_view *view, size_t k, size_t *size
 	uint8_t *bytes;
 	size_t i;
 
-	if (view->chunk_ranks && k == part_count(view))
-		return digests_encode(view, size);
+	if (view->chunk_ranks && k == part_count(view)) {
+		*size = digests_size(view);
+		return bytes_copy(view->chunks, *size);
+	}
 	*size = 0;
 	for (i = chunk_begin(view, k); i < chunk_end(view, k); i++)
 		*size += shown_size(view, i);
@@ -227,16 +231,11 @@ static int digests_make(struct beest_view *view)
 		bytes = beest_view_encode(view, k, &size);
 		if (!bytes)
 			return -ENOMEM;
-		view->chunks[k] = chunk_digest(bytes, size);
+		view->chunks[k] = digest_stored(bytes, size);
 		free(bytes);
 	}
-	if (count <= BEEST_FENCE_DIGESTS)
-		return 0;
-	bytes = digests_encode(view, &size);
-	if (!bytes)
-		return -ENOMEM;
-	view->index = chunk_digest(bytes, size);
-	free(bytes);
+	if (count > BEEST_FENCE_DIGESTS)
+		view->index = digest_stored(view->chunks, digests_size(view));
 
 	return 0;
 }
@@ -266,20 +265,16 @@ int beest_view_close(struct beest_view *view, const struct beest_incarnation *le
 
 uint8_t *beest_view_describe(const struct beest_view *view, struct beest_leader_body *lead)
 {
-	const uint64_t index = htobe64(view->index);
 	uint8_t *bytes;
 
 	lead->proposed = view->id;
 	lead->chunk_ranks = (uint16_t)view->chunk_ranks;
 	lead->chunk_count = (uint32_t)part_count(view);
-	if (!view->chunk_ranks)
-		bytes = beest_view_encode(view, 0, &lead->chunks_size);
+	lead->chunks_size = view->index ? sizeof(view->index) : digests_size(view);
+	if (view->chunk_ranks)
+		bytes = bytes_copy(view->index ? &view->index : view->chunks, lead->chunks_size);
 	else
-		bytes = digests_encode(view, &lead->chunks_size);
-	if (bytes && view->index) {
-		lead->chunks_size = sizeof(index);
-		memcpy(bytes, &index, sizeof(index));
-	}
+		bytes = beest_view_encode(view, 0, &lead->chunks_size);
 	lead->chunks = bytes;
 
 	return bytes;
@@ -287,22 +282,14 @@ uint8_t *beest_view_describe(const struct beest_view *view, struct beest_leader_
 
 /* ------------------------------------------------------------------------ to read --- */
 
-static int digests_read(struct beest_view *view, const uint8_t *bytes, size_t size)
+static int digests_read(struct beest_view *view, const void *bytes, size_t size)
 {
-	const size_t count = part_count(view);
-	size_t k;
-
-	if (size != count * sizeof(*view->chunks))
-		return beest_fail(EBADMSG, "%zu bytes are no %zu digests", size, count);
+	if (size != digests_size(view))
+		return beest_fail(EBADMSG, "%zu bytes are no %zu digests", size, part_count(view));
 	free(view->chunks);
-	view->chunks = malloc(size);
-	if (!view->chunks)
-		return beest_fail(ENOMEM, "no memory for %zu chunks", count);
-	memcpy(view->chunks, bytes, size);
-	for (k = 0; k < count; k++)
-		view->chunks[k] = be64toh(view->chunks[k]);
+	view->chunks = (uint64_t *)bytes_copy(bytes, size);
 
-	return 0;
+	return view->chunks ? 0 : -ENOMEM;
 }
 
 /* Its entries must be those of its ranks, in their order. */
@@ -342,7 +329,6 @@ int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnati
 		     const struct beest_leader_body *lead, struct beest_view **viewp)
 {
 	struct beest_view *view = beest_view_new(ranks->count);
-	uint64_t index;
 	int ret = view ? 0 : -ENOMEM;
 
 	if (ret < 0)
@@ -357,10 +343,9 @@ int beest_view_begin(const struct beest_ids *ranks, const struct beest_incarnati
 	} else if (!lead->chunk_count) {
 		ret = entries_read(view, ranks, 0, lead->chunks, lead->chunks_size);
 	} else if (lead->chunk_count <= BEEST_FENCE_DIGESTS) {
-		ret = digests_read(view, lead->chunks, lead->chunk_count * sizeof(uint64_t));
+		ret = digests_read(view, lead->chunks, digests_size(view));
 	} else {
-		memcpy(&index, lead->chunks, sizeof(index));
-		view->index = be64toh(index);
+		memcpy(&view->index, lead->chunks, sizeof(view->index));
 	}
 	if (ret < 0)
 		beest_view_free(view);
@@ -391,16 +376,12 @@ int beest_view_begin_again(const struct beest_view *known, size_t position,
 {
 	const struct beest_positions only = { &position, 1 };
 	struct beest_view *view = beest_view_new(known->count);
-	uint8_t *digests;
-	size_t size;
 	int ret = view ? 0 : -ENOMEM;
 
 	if (ret < 0)
 		return ret;
 	view->chunk_ranks = known->chunk_ranks;
-	digests = digests_encode(known, &size);
-	ret = digests ? digests_read(view, digests, size) : -ENOMEM;
-	free(digests);
+	ret = digests_read(view, known->chunks, digests_size(known));
 	if (ret == 0)
 		ret = beest_view_need(view, &only, position);
 	if (ret < 0)
@@ -414,7 +395,7 @@ int beest_view_begin_again(const struct beest_view *known, size_t position,
 /* beest_view_chunk_count(): no chunk has these bytes. */
 static size_t chunk_find(const struct beest_view *view, const uint8_t *bytes, size_t size)
 {
-	const uint64_t digest = chunk_digest(bytes, size);
+	const uint64_t digest = beest_hash_fnv(BEEST_HASH_FNV, bytes, size);
 	const size_t count = beest_view_chunk_count(view);
 	size_t k = view->chunks ? 0 : part_count(view);
 

@@ -27,6 +27,7 @@ struct beest_view {
 	size_t count;			/* of ranks */
 	struct beest_view_encoded *entries;
 	size_t chunk_ranks;		/* 0: it is in one piece, within the leader's record */
+	/* As they are stored. */
 	uint64_t *chunks;		/* the digest of each; NULL: not read yet */
 	uint64_t index;			/* the digest of these digests, which are a chunk, too;
 					   0: they are within the leader's record */
