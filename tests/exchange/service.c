@@ -404,7 +404,7 @@ static void two_services(void **state)
 	end_server(server);
 }
 
-/* A server that takes no longer list keeps the old one, which both ends can write again. */
+/* A server that takes no longer list keeps the old one, which the listener stores again. */
 static void a_list_that_is_full(void **state)
 {
 	static const char key[] = "hb1/crowd/service/crowd/list";
@@ -423,10 +423,10 @@ static void a_list_that_is_full(void **state)
 		;
 	assert_string_equal(answer, "NOT_STORED\r\n");
 
-	client = open_process();
-	assert_int_equal(hartebeest_service_request(client, "crowd", "x", 1, &request, soon()), 0);
 	server = open_process();
 	assert_int_equal(hartebeest_service_listen(server, "crowd", soon()), 0);
+	client = open_process();
+	assert_int_equal(hartebeest_service_request(client, "crowd", "x", 1, &request, soon()), 0);
 	assert_int_equal(hartebeest_service_accept(server, "crowd", &request, soon()), 0);
 	assert_int_equal(request.data[0], 'x');
 	hartebeest_close(client);
