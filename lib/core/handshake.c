@@ -304,16 +304,17 @@ static int refuse(struct hartebeest_context *hb, struct beest_qp *qp,
 	return peer_fail(hb, remote, ret);
 }
 
-/* Notes why the record of the peer is not accepted. */
+/* Notes why the record of the peer is not accepted: at each sight, so a plain reason costs no copy. */
 static void unmet_note(struct beest_handshake *one, bool closed, bool ours)
 {
 	const char *what = ours ? "its process could not connect to this queue pair" :
 			   closed ? "its queue pair was destroyed, or its process has left" :
 			   "its process has not connected to this queue pair";
 
-	snprintf(one->unmet, sizeof(one->unmet), "%s%s%s", what, !one->peer.reason[0] ? "" :
-		 ours ? ": " : "; it had refused another queue pair: ", one->peer.reason);
-	one->get->unmet = one->unmet;
+	one->get->unmet = one->peer.reason[0] ? one->unmet : what;
+	if (one->peer.reason[0])
+		snprintf(one->unmet, sizeof(one->unmet), "%s%s%s", what,
+			 ours ? ": " : "; it had refused another queue pair: ", one->peer.reason);
 }
 
 /* -------------------------------------------------------------- the other end --- */
