@@ -5,6 +5,8 @@
  * The device is a fake that enforces the kernel's rules and records the attributes it was
  * given; everything else is as in production.  Ends that wait for each other run in threads;
  * the test's own thread judges the results.
+ *
+ * promise: hartebeest_qp(3), hartebeest_msg(3), hartebeest_mr(3)
  */
 #include "config.h"
 

@@ -3,6 +3,8 @@
  * command.c - hartebeest(1) as it was built, with real servers: run, msg, keys and doctor
  *
  * The tests talk to it through pipes and a pseudo-terminal, without a device.
+ *
+ * promise: hartebeest(1)
  */
 #include "config.h"
 

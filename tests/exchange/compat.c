@@ -4,6 +4,8 @@
  *
  * A process has one default context, so each scenario runs in a child.  The child reports
  * by its exit status; the parent reads afterwards what it printed.
+ *
+ * promise: hartebeest_compat(3)
  */
 #include "config.h"
 

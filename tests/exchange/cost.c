@@ -5,6 +5,8 @@
  * No clock is read: fake servers and peers answer at once.  The same steps then go to a real
  * memcached, whose own counters must agree (tests/exchange/count).  Let no row of the budget
  * grow by accident.
+ *
+ * promise: hartebeest-exchange(7)
  */
 #include "config.h"
 

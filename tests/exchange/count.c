@@ -4,6 +4,8 @@
  *
  * It counts sets and adds, keys that were asked for, and items.  The library's clock runs a
  * thousand times slower here, so that nothing is done because time has passed.
+ *
+ * promise: hartebeest-exchange(7)
  */
 #include "config.h"
 

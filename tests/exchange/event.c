@@ -3,6 +3,8 @@
  * event.c - asynchronous events: read by the program, and reported while it waits
  *
  * The fake device raises them; a real Memcached is there to wait for.
+ *
+ * promise: hartebeest_event(3)
  */
 #include "config.h"
 

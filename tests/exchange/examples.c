@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* examples.c - the examples that need no device, and one that fails before it needs one */
+/*
+ * examples.c - the examples that need no device, and one that fails before it needs one
+ *
+ * promise: hartebeest(3)
+ */
 #include "config.h"
 
 #include <stdio.h>

@@ -5,6 +5,8 @@
  * Tables of faults meet tables of steps, with real Memcached servers and the fake device.
  * Ranks that only suffer are threads; ranks that are killed are processes.  Only the main
  * thread handles servers, since a server dies with the thread that started it.
+ *
+ * promise: hartebeest_msg(3), hartebeest(7)
  */
 #include "config.h"
 

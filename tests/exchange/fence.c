@@ -5,6 +5,8 @@
  * Through the public interface.  Each row says what ranks do, how often, and what the last run
  * returns, says and leaves on the server.  Ranks are threads with a context each.  No row waits for
  * the end of a limit that a slow machine could reach, except for what has to fail anyway.
+ *
+ * promise: hartebeest_mesh(3), hartebeest_msg(3)
  */
 #include "config.h"
 

@@ -4,6 +4,8 @@
  *
  * Each value of one table is read by each function that reads a key.  The bytes are made by
  * hand, not by lib/rendezvous/record.
+ *
+ * promise: hartebeest-exchange(7)
  */
 #include "config.h"
 

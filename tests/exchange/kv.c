@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kv.c - lib/kv/ against real servers in every state, and against other services */
+/*
+ * kv.c - lib/kv/ against real servers in every state, and against other services
+ *
+ * promise: hartebeest(7)
+ */
 #include "config.h"
 
 #include <poll.h>

@@ -4,6 +4,8 @@
  *
  * Through the public interface, without a device: messages and barriers show as well as
  * queue pairs which server is asked for what.
+ *
+ * promise: hartebeest_msg(3)
  */
 #include "config.h"
 

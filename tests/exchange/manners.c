@@ -6,6 +6,8 @@
  * that pushes messages and uses a service, and one with every kind of request of lib/kv/.  Up
  * to that point the fake server is a good Memcached, so that it also turns hostile late.  Each
  * case is a process with a server of its own: a case that dies is counted and named.
+ *
+ * promise: hartebeest-exchange(7)
  */
 #include "config.h"
 

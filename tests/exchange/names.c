@@ -4,6 +4,8 @@
  *
  * Through the public interface, with a name service that the test steers.  Two servers on one
  * port, at two addresses of loopback, are what a name may lead to.
+ *
+ * promise: hartebeest_open(3)
  */
 #include "config.h"
 

@@ -4,6 +4,8 @@
  *
  * Each end is a process of its own, with a machine and settings of its own.  Whatever fails, each
  * end says so once, and its exit status is not 0.
+ *
+ * promise: hartebeest(1)
  */
 #include "config.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * quorum.c - three nodes that start as programs of the original do, at once and minutes apart
+ *
+ * promise: hartebeest_compat(3)
  */
 #include "config.h"
 

@@ -4,6 +4,8 @@
  *
  * The device is the fake, which completes a write and moves no bytes.  Between the processes is
  * a real Memcached server.  The tests count what stays open.
+ *
+ * promise: hartebeest_raii(3)
  */
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * serve.c - hartebeest serve as it was built, with a real memcached and shells as commands
+ *
+ * promise: hartebeest(1)
  */
 #include "config.h"
 

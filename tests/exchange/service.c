@@ -3,6 +3,8 @@
  * service.c - a server and two hundred clients over a real memcached
  *
  * All are processes with the fake device.  Shared memory has counters of what they have seen.
+ *
+ * promise: hartebeest_service(3)
  */
 #include "config.h"
 

@@ -3,6 +3,8 @@
  * slow.c - a server, or the way to it, that is slow: all calls succeed, over one connection a rank
  *
  * Counts connections and bytes, and no time: what a slow server adds to a bring-up is its own.
+ *
+ * promise: hartebeest(7)
  */
 #include "config.h"
 

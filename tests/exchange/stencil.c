@@ -4,6 +4,8 @@
  *
  * Ranks are threads with contexts of their own over the fake device.  They form a torus of
  * 8 x 8.  Each offers each neighbour two regions whose lengths identify the rank.
+ *
+ * promise: hartebeest_pairs(3)
  */
 #include "config.h"
 

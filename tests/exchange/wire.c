@@ -6,6 +6,8 @@
  * the servers by itself, and every field is compared with the expected value: over RoCE; over
  * InfiniBand, where the IP address of a port is not its GID; and with a secret, which seals all
  * records.
+ *
+ * promise: hartebeest-exchange(7)
  */
 #include "config.h"
 

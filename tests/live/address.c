@@ -5,6 +5,8 @@
  * Two contexts in one process, each on its own port, connect to each other.  The tests compare
  * what the device then holds with the expected choice, and send data both ways.  They change
  * addresses and MTUs, so they need the virtual machine of tests/vm.
+ *
+ * promise: hartebeest_resolve(3), hartebeest(7)
  */
 #include "config.h"
 

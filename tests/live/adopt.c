@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * adopt.c - a program makes all objects by its own verbs calls, and connects them by name
+ *
+ * promise: hartebeest_adopt(3)
  */
 #include "config.h"
 

@@ -2,6 +2,8 @@
 /*
  * command.c - the built hartebeest info, doctor and mesh on a real device; and hartebeest ping
  * beside other measuring programs, where they are installed
+ *
+ * promise: hartebeest(1)
  */
 #include "config.h"
 

@@ -4,6 +4,8 @@
  *
  * A row makes such a surrounding by a shell, runs the built hartebeest(1) there, and says what it
  * prints.  Runs only in the tests' own virtual machine, since a row changes the whole machine.
+ *
+ * promise: hartebeest(7)
  */
 #include "config.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* datagram.c - UC and UD on a real device, with data both ways */
+/*
+ * datagram.c - UC and UD on a real device, with data both ways
+ *
+ * promise: hartebeest_qp(3)
+ */
 #include "config.h"
 
 #include <stdio.h>

@@ -4,6 +4,8 @@
  *
  * Takes v0, the interface below rxe0, down and up again, so it runs only in the tests' own
  * virtual machine.
+ *
+ * promise: hartebeest_event(3)
  */
 #include "config.h"
 

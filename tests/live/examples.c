@@ -3,6 +3,8 @@
  * examples.c - runs each example as the ranks of a job, and checks their output
  *
  * examples/original represents programs written for the original Hartebeest.
+ *
+ * promise: hartebeest(3)
  */
 #include "config.h"
 

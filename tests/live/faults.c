@@ -4,6 +4,8 @@
  *
  * Devices, ports, addresses and memory that do not exist; and requests that the peer refuses,
  * whose completions become sentences that name both ends.
+ *
+ * promise: hartebeest_qp(3)
  */
 #include "config.h"
 

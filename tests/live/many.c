@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* many.c - up to 64 queue pairs between two processes, each with its own data */
+/*
+ * many.c - up to 64 queue pairs between two processes, each with its own data
+ *
+ * promise: hartebeest_qp(3)
+ */
 #include "config.h"
 
 #include <stdio.h>

@@ -4,6 +4,8 @@
  *
  * RC with several queue pairs for each peer, UD, a program's own exchange through shared memory,
  * and a rank that is killed and started again.
+ *
+ * promise: hartebeest_mesh(3)
  */
 #include "config.h"
 

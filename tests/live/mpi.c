@@ -9,6 +9,8 @@
  *
  * BEEST_TEST_MPI names a folder for the compiled examples.  Programs that it already has are not
  * compiled again, which would take long on an emulated processor.
+ *
+ * promise: hartebeest_mesh(3)
  */
 #include "config.h"
 

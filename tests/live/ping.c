@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ping.c - the built hartebeest ping on a real device
+ *
+ * promise: hartebeest(1)
  */
 #include "config.h"
 

@@ -2,6 +2,8 @@
 /*
  * queues.c - waiting for completions with epoll(7), shared receive queues, and the choice of a
  * near adapter
+ *
+ * promise: hartebeest_cq(3), hartebeest_srq(3)
  */
 #include "config.h"
 

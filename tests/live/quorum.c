@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * quorum.c - three nodes that start, work and end as programs of the original do
+ *
+ * promise: hartebeest_compat(3)
  */
 #include "config.h"
 

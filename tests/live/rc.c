@@ -4,6 +4,8 @@
  *
  * Checks the contents of memory after each operation, and reads back from the device the
  * attributes on which both ends agreed.
+ *
+ * promise: hartebeest_qp(3), hartebeest_post(3)
  */
 #include "config.h"
 

@@ -3,6 +3,8 @@
  * restart.c - leftovers, late ranks, failures and restarts on a real device
  *
  * Keys have no job id here, so the records that one process leaves get in the way of the next.
+ *
+ * promise: hartebeest_qp(3)
  */
 #include "config.h"
 

@@ -4,6 +4,8 @@
  * return
  *
  * Each is a process, whose output tells what it saw.
+ *
+ * promise: hartebeest_service(3)
  */
 #include "config.h"
 

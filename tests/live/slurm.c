@@ -5,6 +5,8 @@
  * Owns a cluster of one node: munged, slurmctld and slurmd.  They listen only at the address of
  * this host's name, and keep all their files in one folder.  Slurm settings of this machine are
  * not read.
+ *
+ * promise: hartebeest(7)
  */
 #include "config.h"
 

@@ -6,6 +6,8 @@
  * it.  A broken connection gives a sentence with the reason, and can be reconnected once the
  * reason is gone.  Runs only in the tests' own virtual machine, where rank 0 has rxe0 above v0,
  * and rank 1 has rxe1 above v1.
+ *
+ * promise: hartebeest_qp(3), hartebeest_post(3)
  */
 #include "config.h"
 

@@ -5,6 +5,8 @@
  * Covers the choice in words, the published IP address, a GID whose index moves, a LID and an MTU
  * that change, several contexts on several ports, and the path to a peer by rdma_cm.  What the
  * device receives is compared field by field.
+ *
+ * promise: hartebeest.json(5)
  */
 #include "config.h"
 

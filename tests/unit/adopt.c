@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * adopt.c - adopting objects of the program: they get names, are read back, and survive close
+ *
+ * promise: hartebeest_adopt(3)
  */
 #include "config.h"
 

@@ -3,6 +3,8 @@
  * command.c - hartebeest(1) over the fake verbs: subcommands, options and info
  *
  * Each call is a separate process, on pipes or on a pseudo terminal.
+ *
+ * promise: hartebeest(1)
  */
 #include "config.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * completion.c - the text of every completion status, with both ends named
+ *
+ * promise: hartebeest_post(3)
  */
 #include "config.h"
 

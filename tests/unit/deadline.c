@@ -4,6 +4,8 @@
  *
  * One table lists all of them.  Each waits in vain, for a peer that is absent or for a server that
  * does not answer.  hartebeest_resolve() is tested in rdmacm.c.
+ *
+ * promise: hartebeest_cancel(3), hartebeest(3)
  */
 #include "config.h"
 

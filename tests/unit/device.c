@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * device.c - choice of device and port, GID table, P_Key; a failure leaves nothing open
+ *
+ * promise: hartebeest.json(5)
  */
 #include "config.h"
 

@@ -3,6 +3,8 @@
  * export.c - pairs by bytes, without any server
  *
  * Two contexts of one process are the two ends, on two fake devices.
+ *
+ * promise: hartebeest_export(3)
  */
 #include "config.h"
 

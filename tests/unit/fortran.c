@@ -4,6 +4,8 @@
  *
  * scripts/check-symbols checks that the module has each function, with the right number of
  * arguments.
+ *
+ * promise: hartebeest(3)
  */
 #include "config.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gid.c - GID policies as text, and their choices from GID tables as hosts have them
+ *
+ * promise: hartebeest.json(5)
  */
 #include "config.h"
 

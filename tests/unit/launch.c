@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * launch.c - the variables of every launcher, and options that override them
+ *
+ * promise: hartebeest_open(3)
  */
 #include "config.h"
 

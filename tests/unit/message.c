@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * message.c - how long a message lives, and for whom; counters, and a value of each rank
+ *
+ * promise: hartebeest_msg(3)
  */
 #include "config.h"
 

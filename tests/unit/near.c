@@ -4,6 +4,8 @@
  *
  * There are two sockets and four PCI trees with two adapters each.  The process runs on the
  * second socket on every machine, since its list of processors names all of them.
+ *
+ * promise: hartebeest.json(5)
  */
 #include "config.h"
 

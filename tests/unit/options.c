@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * options.c - every row, every source, and every sentence users rely on
+ *
+ * promise: hartebeest.json(5), hartebeest_open(3)
  */
 #include "config.h"
 

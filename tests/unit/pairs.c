@@ -3,6 +3,8 @@
  * pairs.c - many queue pairs connect to their peers in one call, whatever the peers do
  *
  * Ranks are coroutines with their own contexts, over the fake device and the fake servers.
+ *
+ * promise: hartebeest_pairs(3)
  */
 #include "config.h"
 

@@ -3,6 +3,8 @@
  * port.c - one choice for a port: what each INIT costs, and what makes it choose again
  *
  * Each call of verbs, getifaddrs(3) and poll(2) is recorded by name.
+ *
+ * promise: hartebeest_qp(3)
  */
 #include "config.h"
 

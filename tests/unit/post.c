@@ -3,6 +3,8 @@
  * post.c - what the helpers of hartebeest-post.h pass to the device
  *
  * post-symbols.c includes this file, to test the exported symbols.
+ *
+ * promise: hartebeest_post(3)
  */
 #include "config.h"
 

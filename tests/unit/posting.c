@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* posting.c - why a post was refused */
+/*
+ * posting.c - why a post was refused
+ *
+ * promise: hartebeest_post(3)
+ */
 #include "config.h"
 
 #include "tests/support/unit.h"

@@ -2,6 +2,8 @@
 /*
  * queues.c - waiting for completions, shared receive queues, and a close that cannot
  * destroy everything
+ *
+ * promise: hartebeest_cq(3), hartebeest_srq(3)
  */
 #include "config.h"
 

@@ -3,6 +3,8 @@
  * rdmacm.c - questions to rdma_cm, each of its failures, and the paths that are kept
  *
  * Without librdmacm: the sentence that says so.
+ *
+ * promise: hartebeest_resolve(3)
  */
 #include "config.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* record.c - the wire form: records come back as encoded, and nothing else is accepted */
+/*
+ * record.c - the wire form: records come back as encoded, and nothing else is accepted
+ *
+ * promise: hartebeest-exchange(7)
+ */
 #include "config.h"
 
 #include <stdbool.h>

@@ -4,6 +4,8 @@
  *
  * The log's callback runs during a check, and does what another thread could do meanwhile, or takes
  * time.
+ *
+ * promise: hartebeest_compat(3)
  */
 #include "config.h"
 

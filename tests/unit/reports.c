@@ -16,6 +16,8 @@
  *	peer		variables that another rank of the same run has otherwise: so is its job
  *	fails		the errno of the last call of the library; without it, none fails
  *	never		a text that no call says
+ *
+ * promise: hartebeest(7)
  */
 #include "config.h"
 

@@ -2,6 +2,8 @@
 /*
  * resources.c - domains, queues, regions and queue pairs through the public interface:
  * creating, finding, destroying, and RESET -> INIT
+ *
+ * promise: hartebeest_pd(3), hartebeest_mr(3), hartebeest_qp(3)
  */
 #include "config.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* seal.c - sealed records: nobody reads or forges them, and refusals say why */
+/*
+ * seal.c - sealed records: nobody reads or forges them, and refusals say why
+ *
+ * promise: hartebeest-exchange(7)
+ */
 #include "config.h"
 
 #include <dlfcn.h>

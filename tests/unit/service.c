@@ -4,6 +4,8 @@
  *
  * Clients and servers are coroutines with their own contexts, over the fake device and the
  * fake servers.
+ *
+ * promise: hartebeest_service(3)
  */
 #include "config.h"
 

@@ -4,6 +4,8 @@
  *
  * The masks are written here a second time, from the kernel's qp_state_table.  The fake device
  * enforces a third copy of them.
+ *
+ * promise: hartebeest_qp(3)
  */
 #include "config.h"
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* wait.c - deadlines, sentences, and who ends a wait */
+/*
+ * wait.c - deadlines, sentences, and who ends a wait
+ *
+ * promise: hartebeest(7)
+ */
 #include "config.h"
 
 #include <errno.h>
