@@ -304,7 +304,7 @@ static int refuse(struct hartebeest_context *hb, struct beest_qp *qp,
 	return peer_fail(hb, remote, ret);
 }
 
-/* Notes why the record of the peer is not accepted: at each sight, so a plain reason costs no copy. */
+/* Notes why the peer's record is not accepted: at each sight, so a plain reason is not copied. */
 static void unmet_note(struct beest_handshake *one, bool closed, bool ours)
 {
 	const char *what = ours ? "its process could not connect to this queue pair" :
