@@ -2,6 +2,7 @@
 /* netdev.c - see netdev.h */
 #include "config.h"
 
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -33,36 +34,43 @@ void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE])
 	name[strcspn(name, ":")] = '\0';
 }
 
-/* How many leading bits of an address count, of IPv4 as mapped; -1: there is no netmask. */
-static int mask_prefix(const struct sockaddr *mask)
+/* @mask: as a mapped address, whose first 12 bytes do not count, or of IPv6. */
+static bool is_same_network(const struct beest_ipaddr *a, const struct beest_ipaddr *b,
+			    const struct sockaddr *mask)
 {
+	const bool ipv4 = beest_ipaddr_is_ipv4(a);
 	struct beest_ipaddr bits;
-	int i, ipv4 = mask && mask->sa_family == AF_INET, prefix = ipv4 ? 96 : 0;
+	size_t i;
 
-	if (!mask || !beest_ipaddr_of(mask, &bits))
-		return -1;
-	for (i = ipv4 ? 12 : 0; i < (int)sizeof(bits.raw); i++)
-		prefix += __builtin_popcount(bits.raw[i]);
-	return prefix;
+	if (ipv4 != beest_ipaddr_is_ipv4(b) || beest_ipaddr_is_link_local(b) || !mask ||
+	    mask->sa_family != (ipv4 ? AF_INET : AF_INET6))
+		return false;
+	if (ipv4)
+		memcpy(bits.raw + 12, &((const struct sockaddr_in *)(const void *)mask)->sin_addr,
+		       4);
+	else
+		memcpy(bits.raw, &((const struct sockaddr_in6 *)(const void *)mask)->sin6_addr, 16);
+	for (i = ipv4 ? 12 : 0; i < sizeof(bits.raw); i++)
+		if ((a->raw[i] ^ b->raw[i]) & bits.raw[i])
+			return false;
+
+	return true;
 }
 
-int beest_netdev_prefix(const struct beest_ipaddr *ip)
+bool beest_netdev_reaches(const char *name, const struct beest_ipaddr *ip)
 {
 	struct ifaddrs *interfaces, *each;
 	struct beest_ipaddr its;
-	int prefix = -1;
+	bool found = false;
 
-	if (beest_ipaddr_is_link_local(ip) || getifaddrs(&interfaces) != 0)
-		return -1;
-	for (each = interfaces; each && prefix < 0; each = each->ifa_next) {
-		prefix = mask_prefix(each->ifa_netmask);
-		if (prefix >= 0 && (!beest_ipaddr_of(each->ifa_addr, &its) ||
-				    !beest_ipaddr_has_prefix(&its, ip, prefix)))
-			prefix = -1;
-	}
+	if (getifaddrs(&interfaces) != 0)
+		return false;
+	for (each = interfaces; each && !found; each = each->ifa_next)
+		found = beest_netdev_is(each, name) && beest_ipaddr_of(each->ifa_addr, &its) &&
+			is_same_network(&its, ip, each->ifa_netmask);
 	freeifaddrs(interfaces);
 
-	return prefix;
+	return found;
 }
 
 /* Higher is better, and never 0, which means no address. */

@@ -19,8 +19,8 @@ bool beest_netdev_is(const struct ifaddrs *entry, const char *name);
 /* The name of the interface that has @ip (IPv4: mapped), "" when none has it. */
 void beest_netdev_of(const struct beest_ipaddr *ip, char name[IF_NAMESIZE]);
 
-/* Leading bits of @ip that an interface in its network shares, by its netmask; -1: none is. */
-int beest_netdev_prefix(const struct beest_ipaddr *ip);
+/* Does the interface @name have an address in the same network as @ip, by its netmask? */
+bool beest_netdev_reaches(const char *name, const struct beest_ipaddr *ip);
 
 /*
  * An address of the interface @name.  Prefers a wider scope over link-local, then @family

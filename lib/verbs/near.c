@@ -88,43 +88,57 @@ static bool is_allowed_on(const char *processors)
 	return found;
 }
 
-static const char *node_folder(char folder[PATH_MAX], int node)
+/* @line: the distance to each of near->nodes, in order.  The smallest of all lines is kept. */
+static void note_distances(struct beest_near *near, const char *line)
 {
-	snprintf(folder, PATH_MAX, "%s/devices/system/node/node%d", beest_near_sysfs, node);
-	return folder;
+	char *end;
+	long each;
+	int i;
+
+	for (i = 0; i < near->count; i++, line = end) {
+		each = strtol(line, &end, 10);
+		if (end == line)
+			return;
+		near->distances[i] = BEEST_MIN(near->distances[i], (int)each);
+	}
 }
 
-static bool is_measured_from(const struct beest_near *near, int node)
+/* Measures from @node; -1: from every node that this process may run on. */
+static void measure_nodes(struct beest_near *near, int node)
 {
 	char folder[PATH_MAX], line[LINE_SIZE];
-
-	if (near->node >= 0)
-		return node == near->node;
-	return near_read_line(line, node_folder(folder, node), "cpulist") && is_allowed_on(line);
-}
-
-/* From @node to the nearest one that counts.  A node has a line of its distances to all. */
-static int distance_of_node(const struct beest_near *near, int node)
-{
-	char folder[PATH_MAX], line[LINE_SIZE], *end, *at = line;
-	int each, best = BEEST_NEAR_UNKNOWN;
-	struct beest_ids online;
-	size_t i;
+	struct beest_ids ids = { NULL, 0 };
+	int i;
 
 	snprintf(folder, sizeof(folder), "%s/devices/system/node", beest_near_sysfs);
-	if (!near_read_line(line, folder, "online") || beest_parse_ids(line, &online) < 0)
-		return best;
-	if (!near_read_line(line, node_folder(folder, node), "distance"))
-		line[0] = '\0';
-	for (i = 0; i < online.count; i++, at = end) {
-		each = (int)strtol(at, &end, 10);
-		if (end == at)
-			break;
-		if (each < best && is_measured_from(near, online.id[i]))
-			best = each;
+	if (!near_read_line(line, folder, "online") || beest_parse_ids(line, &ids) < 0)
+		return;
+	near->count = (int)BEEST_MIN(ids.count, BEEST_NEAR_NODES);
+	for (i = 0; i < near->count; i++) {
+		near->nodes[i] = ids.id[i];
+		near->distances[i] = BEEST_NEAR_UNKNOWN;
 	}
-	beest_parse_ids_free(&online);
-	return best;
+	beest_parse_ids_free(&ids);
+
+	for (i = 0; i < near->count; i++) {
+		snprintf(folder, sizeof(folder), "%s/devices/system/node/node%d",
+			 beest_near_sysfs, near->nodes[i]);
+		if (node >= 0 ? node != near->nodes[i] :
+		    !near_read_line(line, folder, "cpulist") || !is_allowed_on(line))
+			continue;
+		if (near_read_line(line, folder, "distance"))
+			note_distances(near, line);
+	}
+}
+
+static int distance_of_node(const struct beest_near *near, int node)
+{
+	int i;
+
+	for (i = 0; i < near->count; i++)
+		if (near->nodes[i] == node)
+			return near->distances[i];
+	return BEEST_NEAR_UNKNOWN;
 }
 
 /* --------------------------------------------------------------- PCI tree --- */
@@ -199,7 +213,8 @@ int beest_near_start(struct beest_near *near, const char *text)
 	memset(near, 0, sizeof(*near));
 	if (strcmp(text, NUMA) != 0)
 		ret = place_of_pci(near->pci, text + strlen(PCI));
-	near->node = near->pci[0] ? node_of_place(near->pci) : -1;
+	if (ret == 0)
+		measure_nodes(near, near->pci[0] ? node_of_place(near->pci) : -1);
 	return ret;
 }
 

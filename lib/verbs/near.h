@@ -14,11 +14,15 @@
 /* The root of sysfs, which only tests change. */
 extern const char *beest_near_sysfs;
 
+#define BEEST_NEAR_NODES 64		/* at most this many NUMA nodes count */
 #define BEEST_NEAR_UNKNOWN 255		/* no distance is known; no known one is greater */
 
 struct beest_near {
 	char pci[PATH_MAX];		/* the device to be near to; "": the process */
-	int node;			/* its NUMA node; -1: any on which this process may run */
+	int nodes[BEEST_NEAR_NODES];	/* numbers of the online NUMA nodes, ascending */
+	int count;
+	/* From each node to the device's node, or to the nearest one this process may run on. */
+	int distances[BEEST_NEAR_NODES];
 };
 
 /*

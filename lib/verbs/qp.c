@@ -9,13 +9,12 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
-#include "lib/base/netdev.h"
 #include "lib/base/random.h"
 #include "lib/base/text.h"
+#include "lib/verbs/elsewhere.h"
 #include "lib/verbs/newer.h"
 #include "lib/verbs/qp.h"
 #include "lib/verbs/quota.h"
-#include "lib/verbs/selection.h"
 #include "lib/verbs/source.h"
 
 #define PSN_MASK 0xffffff
@@ -908,29 +907,18 @@ static int qp_take_steps(struct beest_qp *qp, enum ibv_qp_state state, const cha
 	return 0;
 }
 
-/*
- * Each port of this host may be in a network of its own, as where fabrics have rails.  Names one
- * that is in the network of the peer, if this end is not.
- */
-static void qp_say_elsewhere(const struct beest_qp *qp, const struct beest_ipaddr *to, int ret)
+/* Each port of this host may be in a network of its own, as where fabrics have rails. */
+static void qp_say_elsewhere(const struct beest_qp *qp, const struct beest_endpoint *remote,
+			     int ret)
 {
-	struct beest_gid_policy policy = { .rule = BEEST_GID_SUBNET, .gid = *to };
-	const struct beest_log quietly = { .level = BEEST_LOG_NONE };
-	char sentence[BEEST_ERROR_SIZE];
-	struct beest_device other;
+	char sentence[BEEST_ERROR_SIZE], label[72];
 
-	policy.prefix = beest_netdev_prefix(to);
-	if (!qp->source.roce || policy.prefix < 0 ||
-	    beest_ipaddr_has_prefix(&qp->source.gid, to, policy.prefix))
-		return;
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-	if (beest_selection_open(&other, NULL, -1, &policy, &quietly) < 0)
-		beest_fail(-ret, "%s", sentence);
-	else
+	if (qp->source.roce && beest_elsewhere_find(qp->device, &remote->gid, label))
 		beest_fail(-ret, "%s; port %s of this host is in the peer's network: set "
-			   "HARTEBEEST_DEVICE=%s (device.name)", sentence, other.label,
-			   other.label);
-	beest_device_close(&other);
+			   "HARTEBEEST_DEVICE=%s (device.name)", sentence, label, label);
+	else
+		beest_fail(-ret, "%s", sentence);
 }
 
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
@@ -951,7 +939,7 @@ int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_en
 	ret = qp_take_steps(qp, state, key, remote, limit, ready);
 	if ((ret == -ENETUNREACH || ret == -EHOSTUNREACH || ret == -ETIMEDOUT) &&
 	    beest_limit_is_short(limit))
-		qp_say_elsewhere(qp, &remote->gid, ret);
+		qp_say_elsewhere(qp, remote, ret);
 	if (ret < 0 && qp->port->pathcache)
 		beest_pathcache_forget(qp->port->pathcache, &remote->ip);
 	return ret;
