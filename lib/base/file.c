@@ -49,16 +49,18 @@ bool beest_file_line(const char *path, char *line, size_t size)
  */
 int beest_file_fill_streams(void)
 {
-	int fd, opened;
+	int fd = STDIN_FILENO, opened;
 
-	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		if (fcntl(fd, F_GETFD) >= 0)
+	while (fd <= STDERR_FILENO) {
+		if (fcntl(fd, F_GETFD) >= 0) {
+			fd++;
 			continue;
+		}
 		opened = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 		if (opened < 0)
 			return beest_fail_errno(-errno, "descriptor %d is closed, and /dev/null "
 						"cannot take its place", fd);
-		if (opened > STDERR_FILENO)
+		if (opened != fd)
 			close(opened);		/* another thread has taken its place */
 	}
 	return 0;
