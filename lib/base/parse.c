@@ -383,6 +383,12 @@ static int refuse_repetition(const struct beest_hostport *list, size_t last)
 }
 
 /* "USER:PASSWORD@HOST".  A password may contain any byte, so only what follows it is repeated. */
+static int fail_login(const char *text)
+{
+	return beest_fail(EINVAL, "server %s has a login before it: " BEEST_NO_LOGIN,
+			  BEEST_QUOTE(strrchr(text, '@') + 1));
+}
+
 static int refuse_login(const char *text)
 {
 	const char *at, *part;
@@ -391,8 +397,7 @@ static int refuse_login(const char *text)
 		for (part = at; part > text && part[-1] != ','; part--)
 			;
 		if (*part != '/')	/* a path may contain it */
-			return beest_fail(EINVAL, "server %s has a login before it: "
-					  BEEST_NO_LOGIN, BEEST_QUOTE(strrchr(text, '@') + 1));
+			return fail_login(text);
 	}
 	return 0;
 }
@@ -428,7 +433,8 @@ int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t
 	free(copy);
 	if (ret < 0) {
 		free(filled);
-		return ret;
+		/* What failed may be part of a password. */
+		return strchr(text, '@') ? fail_login(text) : ret;
 	}
 	*list = filled;
 	*count = parts;

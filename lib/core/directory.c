@@ -151,15 +151,20 @@ int beest_directory_append_missing(struct beest_directory *directory,
 					     beest_directory_append);
 }
 
+/* Room for the address of a server, in the words around it. */
+#define HELP_SIZE 380
+
 static void full_write(struct beest_directory *directory, const struct beest_requests *requests)
 {
-	char help[BEEST_DIRECTORY_FULL / 2];
+	char help[HELP_SIZE];
 
 	directory->full[0] = '\0';
 	if (!requests->full)
 		return;
 	if (beest_requests_is_long(requests))
-		snprintf(help, sizeof(help), "its listener makes room when it next accepts");
+		snprintf(help, sizeof(help), requests->shows == BEEST_SERVICE_LISTENS ?
+			 "its listener makes room when it next accepts" :
+			 "a process that listens to it makes room");
 	else if (beest_requests_is_large(requests))
 		snprintf(help, sizeof(help), "end some by hartebeest_service_leave(), or use "
 			 "several services");
@@ -233,9 +238,9 @@ static int unread_keep(struct beest_directory *directory, const struct beest_kv_
  * and those of requests that asked or were accepted may be divided in another way.  What was
  * accepted is older, and a successor gets it first.
  */
-int beest_directory_shorten(struct beest_directory *directory,
-			    const struct beest_requests *requests, uint64_t since,
-			    const struct beest_kv_value *value)
+void beest_directory_shorten(struct beest_directory *directory,
+			     const struct beest_requests *requests, uint64_t since,
+			     const struct beest_kv_value *value)
 {
 	const struct beest_service_body listens = {
 		.word = BEEST_SERVICE_LISTENS, .since = since,
@@ -247,8 +252,7 @@ int beest_directory_shorten(struct beest_directory *directory,
 	directory->unique = value->unique;
 	directory->shorter = value->bytes ? malloc(value->size + 3 * BEEST_ENTRY_MAX) : NULL;
 	if (!directory->shorter)
-		return value->bytes ? beest_fail(ENOMEM, "no memory for a list of %zu bytes",
-						 value->size) : 0;
+		return;
 
 	ret = unread_keep(directory, value);
 	if (ret == 0)
@@ -258,8 +262,10 @@ int beest_directory_shorten(struct beest_directory *directory,
 				    ids_keep);
 	if (ret == 0)
 		ret = reached_write(directory, requests, BEEST_SERVICE_ASKS, false, ids_keep);
-
-	return ret;
+	if (ret < 0) {
+		free(directory->shorter);
+		directory->shorter = NULL;
+	}
 }
 
 static void shorter_store(struct beest_directory *directory)

@@ -15,7 +15,7 @@
 
 #define BEEST_DIRECTORY_NAME_MAX 64
 
-#define BEEST_DIRECTORY_FULL 256
+#define BEEST_DIRECTORY_FULL 500
 
 struct beest_directory {
 	struct beest_registry *registry;
@@ -74,11 +74,12 @@ int beest_directory_append_missing(struct beest_directory *directory,
 /*
  * Has this look store a shorter list in place of @value, which @requests has seen last: with the
  * entry of this context, which listens since @since, and the ids of requests that are not over.
- * Best effort: if another process changes the list meanwhile, it stays as it is.
+ * Best effort: if another process changes the list meanwhile, or there is no memory, it stays
+ * as it is.
  */
-int beest_directory_shorten(struct beest_directory *directory,
-			    const struct beest_requests *requests, uint64_t since,
-			    const struct beest_kv_value *value);
+void beest_directory_shorten(struct beest_directory *directory,
+			     const struct beest_requests *requests, uint64_t since,
+			     const struct beest_kv_value *value);
 
 /* -------------------------------------------------------------------------- looking --- */
 

@@ -98,6 +98,7 @@ struct listening {
 	struct beest_directory directory;
 	bool starts;			/* this process did not listen, or was replaced */
 	bool began;
+	bool hurried;			/* the look behind the one that began has followed */
 };
 
 static bool service_is_own(const struct service *service, const struct beest_directory *directory)
@@ -124,16 +125,15 @@ static int listens_append(const struct service *service, struct beest_directory 
  * Locked, if this process listens.  What it has accepted gets even into a list that is full, and a
  * list that is stored again lives longer.
  */
-static int list_shorten(struct service *service, struct beest_directory *directory,
-			const struct beest_kv_value *value)
+static void list_shorten(struct service *service, struct beest_directory *directory,
+			 const struct beest_kv_value *value)
 {
 	bool due = service->renew_at && beest_clock_now() >= service->renew_at;
 
 	if (!due && !beest_requests_is_long(&service->requests))
-		return 0;
+		return;
 	service->renew_at = beest_clock_deadline(directory_ttl(directory) / 3);
-
-	return beest_directory_shorten(directory, &service->requests, service->since, value);
+	beest_directory_shorten(directory, &service->requests, service->since, value);
 }
 
 /* Another process listened after this one: this one gets all requests again that are not closed. */
@@ -157,13 +157,12 @@ static int service_listen(struct service *service, struct listening *l,
 			  const struct beest_kv_value *value)
 {
 	bool lost = service_is_lost(service, &l->directory);
-	int ret;
 
 	if (l->began && lost)
 		return 1;
 	if (service->since && service_is_own(service, &l->directory)) {
-		ret = list_shorten(service, &l->directory, value);
-		return ret < 0 ? ret : 1;
+		list_shorten(service, &l->directory, value);
+		return 1;
 	}
 	if (!l->began) {
 		l->began = true;
@@ -173,12 +172,11 @@ static int service_listen(struct service *service, struct listening *l,
 		/* The clock counts only where the list, and so the last number, was lost. */
 		service->since = BEEST_MAX((uint64_t)time(NULL), service->requests.since + 1);
 	}
-	ret = list_shorten(service, &l->directory, value);
+	list_shorten(service, &l->directory, value);
 
-	return ret < 0 ? ret : listens_append(service, &l->directory);
+	return listens_append(service, &l->directory);
 }
 
-/* The second look shows that this process listens. */
 static int see_listeners(void *data, const struct beest_kv_value *value)
 {
 	struct listening *l = data;
@@ -200,10 +198,13 @@ static int see_listeners(void *data, const struct beest_kv_value *value)
 	return ret;
 }
 
+/* The look behind the one that began shows that this process listens; later ones pause. */
 static int listen_next(void *data, struct beest_directory_reads *reads)
 {
-	(void)data;
-	reads->hurry = true;
+	struct listening *l = data;
+
+	reads->hurry = l->began && !l->hurried;
+	l->hurried |= l->began;
 
 	return 0;
 }
@@ -276,11 +277,11 @@ static int listener_fail(const struct beest_directory *directory, int32_t rank,
 static int list_judge(struct accepting *a, struct service *service,
 		      const struct beest_kv_value *value)
 {
-	int ret;
+	int ret = 0;
 
 	if (service_is_own(service, &a->directory)) {
 		a->state = ACCEPT_LISTENS;
-		ret = list_shorten(service, &a->directory, value);
+		list_shorten(service, &a->directory, value);
 	} else if (service_is_lost(service, &a->directory)) {
 		return -EADDRINUSE;
 	} else {

@@ -26,8 +26,6 @@
 #include "lib/rendezvous/pace.h"
 #include "lib/rendezvous/record.h"
 
-struct beest_login;
-
 struct beest_registry_config {
 	const struct beest_hostport *servers;
 	size_t server_count;
@@ -135,7 +133,7 @@ struct beest_registry {
 	uint64_t bytes;			/* of values, in both directions; atomic */
 	bool degraded;			/* it was logged that a server is away; atomic */
 	int swept;			/* see nodefiles.h; atomic */
-	int64_t watched;		/* see last_watch() in wait.c; 0: never; atomic */
+	int64_t watched;		/* see last_watch() in watch.c; 0: never; atomic */
 	struct beest_registry_presence presence;
 	struct beest_registry_failure failure;
 

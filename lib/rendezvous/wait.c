@@ -195,12 +195,13 @@ static int get_take(struct waiting *w, struct beest_wait_get *get, int ret)
 }
 
 /* Only the first run of a job can be sure that nothing is left of an earlier one. */
-static bool author_is_unknown(const struct waiting *w, const struct beest_wait_get *get)
+static bool author_is_unknown(const struct waiting *w, const struct beest_wait_get *get,
+			      bool follows)
 {
 	if (get->authors == BEEST_AUTHORS_ALL || get->record.rank < 0)
 		return false;
 
-	return get->authors == BEEST_AUTHORS_OWN_RUN ? beest_presence_follows(w->registry) :
+	return get->authors == BEEST_AUTHORS_OWN_RUN ? follows :
 	       !beest_presence_is_known(w->registry, &get->record.incarnation);
 }
 
@@ -208,14 +209,16 @@ static bool author_is_unknown(const struct waiting *w, const struct beest_wait_g
 static int record_see(struct waiting *w, struct beest_wait_get *get, bool known)
 {
 	int ret = 0;
+	/* The same for both questions: another thread may learn meanwhile who had this rank. */
+	const bool follows = beest_presence_follows(w->registry);
 
-	get->unknown = !known && author_is_unknown(w, get);
+	get->unknown = !known && author_is_unknown(w, get, follows);
 	if (!get->unknown)
 		ret = get_see(w, get);
 	if (ret == -EBADMSG)		/* from a decoder, which knows no names */
 		return beest_fail_prefix(ret, "%s '%s' (key %s)", beest_waiting_noun(get),
 					 get->name, get->key);
-	get->unknown = !known && author_is_unknown(w, get);
+	get->unknown = !known && author_is_unknown(w, get, follows);
 
 	return get_take(w, get, ret);
 }

@@ -645,6 +645,10 @@ static int check_type(const struct beest_option *row, const struct beest_json_en
 	    !strncasecmp(entry->text, "0x", 2))
 		return beest_fail(EINVAL, "found %s, expected a whole number in decimal: JSON has "
 				  "no hexadecimal", BEEST_JSON_FOUND(entry));
+	if (row->type == BEEST_OPTION_INT && row->words && !row->words[1].text)
+		return beest_fail(EINVAL, "found %s, expected %s or \"%s\"",
+				  BEEST_JSON_FOUND(entry), types[row->type].expected,
+				  row->words->text);
 	return beest_fail(EINVAL, "found %s, expected %s%s", BEEST_JSON_FOUND(entry),
 			  types[row->type].expected, row->check &&
 			  entry->type == json_type_array ? ", with commas between several" : "");
@@ -695,6 +699,7 @@ static int check_section(const struct reading *reading, const struct beest_json_
 	struct beest_nearest nearest = BEEST_NEAREST(name + strlen(prefixes[prefix_of(name)]));
 	const struct beest_option *row;
 	char section[NAME_SIZE] = "";
+	struct place place;
 	int ret;
 
 	for (row = beest_option_rows; row < beest_option_rows + ROWS && nearest.distance; row++) {
@@ -708,7 +713,7 @@ static int check_section(const struct reading *reading, const struct beest_json_
 	if (!strcmp(section, name))
 		ret = beest_fail(EINVAL, "%s: found %s, expected an object", name,
 				 BEEST_JSON_FOUND(entry));
-	else if (dot)
+	else if (find_place(name, &place))
 		ret = beest_fail(EINVAL, "unknown section %s" BEEST_NEAREST_IS
 				 "\"%.*s\": { \"%s\": ... }", BEEST_QUOTE(name),
 				 (int)(dot - name), name, dot + 1);

@@ -921,6 +921,7 @@ static void misplaced_names_are_told(void **state)
 	refuses_json("{ \"qp_attr.rc:timeout\": 5 }", EINVAL,
 		     AT ":1: unknown section 'qp_attr.rc:timeout', the nearest is "
 		     "\"qp_attr\": { \"rc:timeout\": ... }");
+	refuses_json("{ \"libfoo.bar\": 5 }", EINVAL, AT ":1: unknown section 'libfoo.bar'");
 	refuses_json("{ \"rc:qp_attr\": { \"timeout\": 5 } }", EINVAL,
 		     AT ":1: unknown section 'rc:qp_attr', the nearest is qp_attr");
 	refuses_argument("rc:qp_attr.timeout=5", EINVAL,

@@ -441,6 +441,7 @@ static void a_login_is_refused(void **state)
 		{ "me:xyzzy xyzzy@[::1]:1", "'[::1]:1'" },
 		{ "me:xyzzy@h,/run/m@1", "'1'" },
 		{ "me:xyzzy@", "''" },
+		{ "me:xyzzy,/zzy@h:1", "'h:1'" },
 	};
 	size_t i;
 

@@ -1204,7 +1204,7 @@ static void failure_judge(struct rank *rank, int ret)
 	rank->told |= ret == -EADDRINUSE;
 	if (plan.twins)
 		return;
-	/* Nothing excuses it in a scene whose ranks all live; seeds that were kept are as they were drawn. */
+	/* Nothing excuses it in a scene whose ranks all live, but for seeds as they were drawn. */
 	if (plan.title && !ranks_die() && !strstr(plan.title, "seed "))
 		broken(rank, "it failed (%s): %s", strerror(-ret), sentence);
 	/* The lost records may be of ranks that are gone. */

@@ -392,6 +392,7 @@ static void a_listener_that_fails(void **state)
 	struct fake_kv_server *memcached = fake_kv_server("a:1");
 	struct end *first = &ends[0], *second = &ends[1];
 	int n, ret, failed = 0;
+	uint64_t runs;
 
 	for (n = 1; n <= 5; n++) {
 		teardown(state);
@@ -414,7 +415,9 @@ static void a_listener_that_fails(void **state)
 	/* a listener that repeats itself in vain still listens */
 	assert_string_equal(accepted(listen_at(first)), "one");
 	memcached->error = EHOSTDOWN;
+	runs = fake_kv.runs;
 	assert_int_equal(hartebeest_service_listen(first->hb, "kv", soon(100)), -EHOSTDOWN);
+	assert_in_range(fake_kv.runs - runs, 1, 200);	/* thousands without pauses */
 	memcached->error = 0;
 	ask(&ends[2], "two");
 	assert_string_equal(accepted(first), "two");
