@@ -2502,7 +2502,7 @@ static void sweep(const struct plan *wanted, int usual)
 /* Of the requests of a sweep, some do but for scripts/check --all. */
 static void try_kept(void)
 {
-	const int stride = unit_whole() ? 3 : 4 * unit_stride(6);
+	const int stride = unit_whole() ? 6 : 4 * unit_stride(6);
 	const struct plan *wanted;
 
 	for (wanted = kept.plans; wanted < kept.plans + kept.count; wanted++) {
