@@ -652,7 +652,7 @@ static void plan_take(const char *title, const char *text, void (*take)(struct p
 static void tables_fill(const char *title, const char *text, int table,
 			void (*take)(struct plan *plan))
 {
-	const struct row *names = tables[table].rows;
+	const struct row *names;
 	char longer[LINE], *filled;
 	int i;
 
@@ -660,6 +660,7 @@ static void tables_fill(const char *title, const char *text, int table,
 		plan_take(title, text, take);
 		return;
 	}
+	names = tables[table].rows;
 	for (i = 1; i < tables[table].count; i++) {
 		if (names[i].count != names->count)
 			is_wrong("a row with too few or too many fields", title);
