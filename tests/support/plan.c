@@ -210,7 +210,7 @@ void plan_print(FILE *file, const struct plan *plan)
 
 /* ------------------------------------------------------------------------ reading --- */
 
-static const char *reading = "";		/* the title of the plan that is read */
+static char reading[LINE];		/* the title of the plan that is read */
 
 static void is_wrong(const char *why, const char *text)
 {
@@ -641,7 +641,7 @@ static void plan_take(const char *title, const char *text, void (*take)(struct p
 {
 	struct plan plan;
 
-	reading = title;
+	snprintf(reading, sizeof(reading), "%s", title);
 	plan_parse(text, &plan);
 	plan.title = strdup(title);
 	plan.source = strdup(text);
@@ -692,7 +692,7 @@ static const char *plan_read(const char *at, const char *title, void (*take)(str
 	FILE *file = open_memstream(&text, &size);
 	bool in_table = false;
 
-	reading = title;
+	snprintf(reading, sizeof(reading), "%s", title);
 	table_count = 0;
 	for (before = at; next_line(&at, line) && strncmp(line, "plan: ", 6) != 0; before = at) {
 		if (line[0] == '|')
@@ -725,13 +725,15 @@ static char *file_read(const char *path)
 
 void plans_read(const char *path, void (*take)(struct plan *plan))
 {
-	char *text = file_read(path), line[LINE];
+	char *text = file_read(path), line[LINE], title[LINE];
 	const char *at = text;
 
 	while (next_line(&at, line))
-		if (strncmp(line, "plan: ", 6) == 0)
-			at = plan_read(at, strdup(line + 6), take);
-		else if (line[0] != '#' && strncmp(line, "promise: ", 9) != 0)
+		if (strncmp(line, "plan: ", 6) == 0) {
+			snprintf(title, sizeof(title), "%s", line + 6);
+			at = plan_read(at, title, take);
+		} else if (line[0] != '#' && strncmp(line, "promise: ", 9) != 0) {
 			is_wrong("a line before the first plan", line);
+		}
 	free(text);
 }

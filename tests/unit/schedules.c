@@ -1003,11 +1003,11 @@ static void twins_note(struct rank *rank, const struct beest_view *view,
 /* Another process of its rank had begun, and still made requests: it must have been told. */
 static void twins_judge(struct rank *rank)
 {
-	const struct rank *twin = twin_of(rank);
+	const struct rank *twin = plan.twins ? twin_of(rank) : NULL;
 	const enum op op = plan.steps[here()->step].op;
 	bool is_call = op == MESH || op == GATHER || (op == BARRIER && !rank->has_met);
 
-	if (plan.twins && (is_call || !rank->has_met) && twin->kv && twin->begun &&
+	if (twin && (is_call || !rank->has_met) && twin->kv && twin->begun &&
 	    twin->begun < rank->latest && !twin->failed &&
 	    crew_now() - twin->heard_at < SILENCE)
 		broken(rank, "it has met others beside another process of its rank");
