@@ -79,7 +79,7 @@ HARTEBEEST_EXPORT int hartebeest_counter_add(struct hartebeest_context *hb, cons
 	REQUIRE_LIMIT(hb, key, value);
 	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_COUNTER, key));
 	return beest_call_waited(hb, &limit, beest_message_count(hb->registry, key, add, value,
-							       &limit));
+								 &limit));
 }
 
 /* Finds the barrier of that name, or makes it. */

@@ -159,13 +159,11 @@ static void pending_fill(struct beest_pending *pending, const void *data, size_t
 {
 	struct hartebeest_client *request = &pending->request;
 	const struct beest_registry_presence *presence = &pending->directory.registry->presence;
-	struct beest_rank_body self;
 
-	beest_registry_self(pending->directory.registry, &self);
 	request->rank = presence->rank;
-	request->pid = self.pid;
+	request->pid = (uint32_t)getpid();
 	request->length = (uint32_t)length;
-	memcpy(request->host, self.host, sizeof(request->host));
+	beest_registry_host(request->host);
 	if (length)
 		memcpy(request->data, data, length);
 	pending->pause = CHECK_FIRST;

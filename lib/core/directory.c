@@ -102,7 +102,7 @@ int beest_directory_append(struct beest_directory *directory,
 	uint8_t bytes[BEEST_SERVICE_MAX];
 
 	return beest_list_append(&directory->list, bytes,
-			      (size_t)beest_record_service_encode(body, bytes));
+				 (size_t)beest_record_service_encode(body, bytes));
 }
 
 int beest_directory_append_one(struct beest_directory *directory, enum beest_service_word word,

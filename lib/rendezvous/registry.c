@@ -92,7 +92,7 @@ int beest_registry_rank_key(const struct beest_registry *registry, int32_t rank,
 /* ---------------------------------------------------------------- open and close --- */
 
 /* Host names are only for sentences, so an odd byte in one must not spoil the record. */
-static void host_read(char host[BEEST_HOST_MAX])
+void beest_registry_host(char host[BEEST_HOST_MAX])
 {
 	size_t i;
 
@@ -349,7 +349,7 @@ void beest_registry_self(struct beest_registry *registry, struct beest_rank_body
 	body->size = (uint32_t)beest_registry_size(registry);
 	body->participants = participants_digest(registry->ranks);
 	body->servers = beest_kv_digest(registry->kv);
-	host_read(body->host);
+	beest_registry_host(body->host);
 	pthread_mutex_lock(&registry->lock);
 	body->state = presence->state;
 	body->displaced = presence->displaced;

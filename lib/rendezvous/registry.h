@@ -225,6 +225,9 @@ int beest_registry_encode(const struct beest_registry *registry,
 int beest_registry_put(struct beest_registry *registry,
 		       const struct beest_registry_record *record);
 
+/* The name of this host, with nothing in it that no key can hold. */
+void beest_registry_host(char host[BEEST_HOST_MAX]);
+
 /* This rank's presence as it is now. */
 void beest_registry_self(struct beest_registry *registry, struct beest_rank_body *body);
 

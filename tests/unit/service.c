@@ -745,6 +745,13 @@ static void a_request_without_a_record(void **state)
 	assert_in_range(fake_kv.keys - keys, 1, 6);
 }
 
+static void requests_start(struct beest_list *list)
+{
+	open_end(&ends[0]);
+	wait_in_vain(&ends[0]);			/* connects */
+	must(beest_list_start(list, ends[0].hb->registry, BEEST_KIND_SERVICE, "kv/list"));
+}
+
 static void requests_look(struct beest_requests *requests, const struct beest_list *list)
 {
 	struct beest_kv_value value = { 0 };
@@ -779,9 +786,7 @@ static void requests_are_forgotten(void **state)
 	struct beest_list list;
 
 	(void)state;
-	open_end(&ends[0]);
-	wait_in_vain(&ends[0]);			/* connects */
-	must(beest_list_start(&list, ends[0].hb->registry, BEEST_KIND_SERVICE, "kv/list"));
+	requests_start(&list);
 	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
 		list_forge(BEEST_SERVICE_ASKS, &id);
 		requests_look(&requests, &list);
@@ -830,9 +835,7 @@ static void requests_only_go_on(void **state)
 	size_t i;
 
 	(void)state;
-	open_end(&ends[0]);
-	wait_in_vain(&ends[0]);			/* connects */
-	must(beest_list_start(&list, ends[0].hb->registry, BEEST_KIND_SERVICE, "kv/list"));
+	requests_start(&list);
 	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
 		list_forge(BEEST_SERVICE_ASKS, &id);
 		requests_look(&requests, &list);
