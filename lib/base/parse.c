@@ -429,12 +429,14 @@ int beest_parse_hostports(const char *text, struct beest_hostport **list, size_t
 			ret = parse_server(server, &filled[i]);
 		if (ret == 0)
 			ret = refuse_repetition(filled, i);
+		/* What failed may be part of a password. */
+		if (ret < 0 && strchr(text + (server - copy) + strlen(server), '@'))
+			ret = fail_login(text);
 	}
 	free(copy);
 	if (ret < 0) {
 		free(filled);
-		/* What failed may be part of a password. */
-		return strchr(text, '@') ? fail_login(text) : ret;
+		return ret;
 	}
 	*list = filled;
 	*count = parts;

@@ -455,6 +455,8 @@ static void a_login_is_refused(void **state)
 		assert_null(strstr(beest_error_text(), "zzy"));
 	}
 	takes_server("/run/m@1", "/run/m@1", "/run/m@1", 0);
+	refuses_servers("/run/m@1,h:port");
+	assert_error_has("'h:port'");
 }
 
 static void test_server_lengths(void **state)
