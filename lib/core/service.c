@@ -141,8 +141,10 @@ static void service_begin(struct service *service)
 {
 	struct beest_requests *requests = &service->requests;
 	struct beest_requests_row *row;
+	size_t i;
 
-	for (row = requests->rows; row < requests->rows + requests->count; row++) {
+	for (i = 0; i < requests->count; i++) {
+		row = &requests->rows[i];
 		row->read_at = 0;
 		if (row->state == BEEST_REQUEST_ACCEPTED)
 			row->state = BEEST_REQUEST_INHERITED;
