@@ -899,9 +899,9 @@ int hartebeest_qp_init(struct hartebeest_context *hb, const char *name);
  * Takes a queue pair in RESET to INIT first, since its sequence number is part of the
  * record.  Takes a UD queue pair to RTS, so that a server can answer clients that it does not
  * know in advance: ibv_create_ah_from_wc(3) makes an address handle to a client that has sent
- * something.  The record stays until the queue pair is destroyed or hartebeest_close().  If
- * called with several keys, hartebeest_qp_connect() and hartebeest_qp_reconnect() publish
- * again under the last one only.
+ * something.  The record stays until the queue pair is destroyed, another one of this context is
+ * published under the same key, or hartebeest_close().  If called with several keys,
+ * hartebeest_qp_connect() and hartebeest_qp_reconnect() publish again under the last one only.
  *
  * Returns 0, -ENOENT, -ETIMEDOUT (the server did not take the record), or as
  * hartebeest_qp_init().
@@ -1035,7 +1035,7 @@ int hartebeest_qp_connect(struct hartebeest_context *hb, const char *name,
  * if the server did not answer just then, the next call that publishes, waits or follows
  * a peer does.  So connect all queue pairs first, then confirm them in any order.
  *
- * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or never published),
+ * Returns 0, -ENOENT, -ENOTCONN (not connected to this key, or not published),
  * -EOPNOTSUPP (UD has no single peer: use hartebeest_barrier()), -ETIMEDOUT, -ESHUTDOWN
  * or -ECONNABORTED (the peer's process has left, failed, or could not connect to this
  * queue pair), -EBADMSG, -EPROTONOSUPPORT, -EIO or -ENETDOWN as hartebeest_qp_fetch(), the
@@ -1092,7 +1092,7 @@ int hartebeest_qp_reset(struct hartebeest_context *hb, const char *name);
  * start.  Each call begins from the start; to continue after -EAGAIN or -ETIMEDOUT, call
  * hartebeest_pairs_connect().
  *
- * Returns 0, -ENOTCONN (never published), -EOPNOTSUPP (UD), or as the functions that do
+ * Returns 0, -ENOTCONN (not published), -EOPNOTSUPP (UD), or as the functions that do
  * these steps.
  *
  * Since: 0.1

@@ -238,7 +238,8 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 		ret = beest_context_need_registry(hb, BEEST_KIND_QP, key);
 	if (ret == 0)
 		ret = qp_leave_reset(hb, qp, limit);
-	if (ret == 0 && qp->key[0] && qp->published != qp->local.endpoint.generation)
+	if (ret == 0 && beest_handshake_is_published(hb, qp) &&
+	    qp->published != qp->local.endpoint.generation)
 		ret = beest_handshake_publish(hb, qp, qp->key, limit);
 	if (ret < 0)
 		return ret;
@@ -314,11 +315,11 @@ int beest_bringup_confirm(struct hartebeest_context *hb, struct beest_qp *qp,
 	int ret;
 
 	ret = has_one_peer(qp, "confirm: use hartebeest_barrier()");
-	if (ret == 0 && !qp->key[0])
+	if (ret == 0 && !beest_handshake_is_published(hb, qp))
 		return beest_fail(ENOTCONN, qp->by_bytes ?
 				  "queue pair '%s' is confirmed by bytes: import what its peer "
 				  "exports after it has imported those of this end" :
-				  "queue pair '%s' was never published, so no peer can confirm it",
+				  "queue pair '%s' is not published, so no peer can confirm it",
 				  qp->node.name);
 	if (ret == 0)
 		ret = is_connected_to(qp, key);
@@ -392,12 +393,12 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 		ret = has_one_peer(qp, "reconnect to");
 	if (ret < 0)
 		return ret;
-	if (!qp->key[0])
+	if (!beest_handshake_is_published(hb, qp))
 		return beest_fail(ENOTCONN, qp->by_bytes ?
 				  "queue pair '%s' is connected by bytes: call "
 				  "hartebeest_qp_reset(), then hartebeest_qp_export() and "
 				  "hartebeest_qp_import() again" :
-				  "queue pair '%s' was never published: call "
+				  "queue pair '%s' is not published: call "
 				  "hartebeest_qp_publish() and hartebeest_qp_connect() first",
 				  qp->node.name);
 

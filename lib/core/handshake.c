@@ -120,6 +120,42 @@ struct beest_qp_body beest_handshake_body(const struct beest_qp *qp,
 	return body;
 }
 
+/*
+ * Under the lock.  Forgets a name that was withdrawn, or under which another queue pair was
+ * published: no later step puts the record again.
+ */
+static bool key_is_kept(const struct hartebeest_context *hb, struct beest_qp *qp,
+			char key[BEEST_KEY_MAX + 1])
+{
+	bool kept = qp->key[0] &&
+		    beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key) == 0 &&
+		    beest_lease_serial(hb->registry->leases, key) == qp->node.serial;
+
+	if (!kept)
+		qp->key[0] = '\0';
+
+	return kept;
+}
+
+static bool own_key(struct hartebeest_context *hb, struct beest_qp *qp,
+		    char key[BEEST_KEY_MAX + 1])
+{
+	bool kept;
+
+	pthread_mutex_lock(&hb->objects.lock);
+	kept = key_is_kept(hb, qp, key);
+	pthread_mutex_unlock(&hb->objects.lock);
+
+	return kept;
+}
+
+bool beest_handshake_is_published(struct hartebeest_context *hb, struct beest_qp *qp)
+{
+	char key[BEEST_KEY_MAX + 1];
+
+	return own_key(hb, qp, key);
+}
+
 static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
 		   const struct beest_endpoint *refused, const char *reason)
 {
@@ -132,7 +168,7 @@ static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const cha
 	};
 	int ret;
 
-	if (name == qp->key && !name[0])
+	if (name == qp->key && !key_is_kept(hb, qp, key))
 		return 0;
 	ret = beest_registry_key(hb->registry, BEEST_KIND_QP, name, key);
 	if (ret < 0)
@@ -172,28 +208,12 @@ int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, cons
 	return endpoint_put(hb, qp, name, NULL, "");
 }
 
-/* Under the lock.  No later step puts the record of a queue pair again. */
-static void key_forget(struct hartebeest_context *hb, const char *name)
-{
-	struct beest_node *node;
-	struct beest_qp *qp;
-
-	for (node = hb->objects.newest; node; node = node->older) {
-		qp = BEEST_CONTAINER(node, struct beest_qp, node);
-		if (node->kind == &beest_qp_kind && strcmp(qp->key, name) == 0)
-			qp->key[0] = '\0';
-	}
-}
-
-/* Programs also delete many names of regions and messages, which must not walk all objects. */
 static bool own_retract(struct hartebeest_context *hb, const char *name)
 {
 	bool any;
 
 	pthread_mutex_lock(&hb->objects.lock);
 	any = beest_registry_retract(hb->registry, BEEST_KIND_QP, name);
-	if (any)
-		key_forget(hb, name);
 	any |= beest_registry_retract(hb->registry, BEEST_KIND_MR, name);
 	pthread_mutex_unlock(&hb->objects.lock);
 
@@ -231,15 +251,11 @@ int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, 
 	return record_is_sent(hb, key) ? 0 : beest_wait_run(hb->registry, &wait);
 }
 
-void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp *qp)
+void beest_handshake_offer(struct hartebeest_context *hb, struct beest_qp *qp)
 {
 	char key[BEEST_KEY_MAX + 1];
-	bool kept;
 
-	pthread_mutex_lock(&hb->objects.lock);
-	kept = qp->key[0] && beest_registry_key(hb->registry, BEEST_KIND_QP, qp->key, key) == 0;
-	pthread_mutex_unlock(&hb->objects.lock);
-	if (kept)
+	if (own_key(hb, qp, key))
 		beest_look_send(hb->registry, key);
 }
 
@@ -530,12 +546,10 @@ int beest_handshake_start(struct beest_handshake *one, struct beest_wait_get *ge
 		return ret;
 	if (qp)
 		qp->untold = false;
-	if (qp && qp->key[0])
-		ret = beest_registry_key(one->hb->registry, BEEST_KIND_QP, qp->key, one->own_key);
-	if (ret == 0)
-		ret = beest_registry_key(one->hb->registry, get->kind, get->name, one->key);
+	if (qp)
+		own_key(one->hb, qp, one->own_key);
 
-	return ret;
+	return beest_registry_key(one->hb->registry, get->kind, get->name, one->key);
 }
 
 int beest_handshake_run(struct beest_handshake *one, enum beest_record_kind kind,

@@ -45,8 +45,11 @@ int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, cons
 int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
 			    const struct beest_limit *limit);
 
+/* Is the record of @qp kept?  Not once its name was withdrawn, or given to another queue pair. */
+bool beest_handshake_is_published(struct hartebeest_context *hb, struct beest_qp *qp);
+
 /* Sends what was put, best effort. */
-void beest_handshake_offer(struct hartebeest_context *hb, const struct beest_qp *qp);
+void beest_handshake_offer(struct hartebeest_context *hb, struct beest_qp *qp);
 
 /*
  * Withdraws the queue pairs and regions that this context has published under @key, and then

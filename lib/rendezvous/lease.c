@@ -636,9 +636,11 @@ bool beest_lease_doom_key(struct beest_leases *leases, const char *key)
 	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
 	kept = lease && !lease_is_doomed(lease);
-	if (kept)
+	if (kept) {
+		lease_set_serial(leases, lease, 0);
 		lease_doom(leases, lease, false, lease->state == CLEAN &&
 			   beest_clock_now() - lease->stored <= OURS_TIME ? WITHDRAW : DOOM);
+	}
 	pthread_mutex_unlock(&leases->lock);
 
 	return kept;

@@ -1475,12 +1475,35 @@ static void both_reconnect(void **state)
 	}
 }
 
+/* The latest has it: a step of the one before does not take it back. */
+static void two_queue_pairs_under_one_name(void **state)
+{
+	struct hartebeest_remote_qp remote;
+
+	(void)state;
+	both(IBV_QPT_RC);
+	assert_int_equal(publish(&b), 0);
+	assert_int_equal(publish(&a), 0);
+	assert_int_equal(qp_make(a.hb, "later", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "later", a.own, 0), 0);
+	assert_int_equal(fetch(&a), 0);
+	assert_int_equal(connect_qp(&a), 0);
+	assert_int_equal(confirm(&a), -ENOTCONN);
+	assert_error_is("queue pair 'qp' is not published, so no peer can confirm it");
+	assert_int_equal(hartebeest_qp_fetch(b.hb, b.peer, &remote, 0), 0);
+	assert_int_not_equal(remote.qp_num, a.qp->qp_num);
+	assert_int_equal(hartebeest_qp_destroy(a.hb, "later"), 0);
+	assert_int_equal(hartebeest_qp_publish(a.hb, "qp", a.own, 0), 0);
+	assert_int_equal(hartebeest_qp_fetch(b.hb, b.peer, &remote, 0), 0);
+	assert_int_equal(remote.qp_num, a.qp->qp_num);
+}
+
 static void reconnect_before_anything(void **state)
 {
 	(void)state;
 	both(IBV_QPT_RC);
 	assert_int_equal(reconnect(&a), -ENOTCONN);
-	assert_error_has("queue pair 'qp' was never published");
+	assert_error_has("queue pair 'qp' is not published");
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(IN_VAIN(reconnect(&a)), -ETIMEDOUT);	/* the peer is not there */
 	assert_error_has("no queue pair 'b/qp'");
@@ -2940,6 +2963,7 @@ int main(void)
 		TEST(a_clock_that_is_set_forward),
 		TEST(a_clock_that_is_set_back),
 		TEST(both_reconnect),
+		TEST(two_queue_pairs_under_one_name),
 		TEST(reconnect_before_anything),
 		TEST(a_fixed_sequence_number_confirms_nothing),
 		TEST(a_number_used_again_confirms_nothing),

@@ -2273,7 +2273,7 @@ static void no_server_is_named(void **state)
 	assert_int_equal(hartebeest_qp_connect(hb, "qp", "k", 0), -EDESTADDRREQ);
 	assert_error_has("; wanted: queue pair 'k'");
 	assert_int_equal(hartebeest_qp_confirm(hb, "qp", "k", 0), -ENOTCONN);
-	assert_error_is("queue pair 'qp' was never published, so no peer can confirm it");
+	assert_error_is("queue pair 'qp' is not published, so no peer can confirm it");
 	assert_int_equal(hartebeest_qp_reconnect(hb, "qp", "k", 0), -ENOTCONN);
 	assert_int_equal(hartebeest_qp_init(hb, "qp"), 0);
 }
