@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/core/handshake.h"
 #include "lib/rendezvous/presence.h"
@@ -140,13 +141,9 @@ static bool key_is_kept(const struct hartebeest_context *hb, struct beest_qp *qp
 static bool own_key(struct hartebeest_context *hb, struct beest_qp *qp,
 		    char key[BEEST_KEY_MAX + 1])
 {
-	bool kept;
+	BEEST_HOLD(&hb->objects.lock);
 
-	pthread_mutex_lock(&hb->objects.lock);
-	kept = key_is_kept(hb, qp, key);
-	pthread_mutex_unlock(&hb->objects.lock);
-
-	return kept;
+	return key_is_kept(hb, qp, key);
 }
 
 bool beest_handshake_is_published(struct hartebeest_context *hb, struct beest_qp *qp)
@@ -194,13 +191,9 @@ static int own_put(struct hartebeest_context *hb, struct beest_qp *qp, const cha
 static int endpoint_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,
 			const struct beest_endpoint *refused, const char *reason)
 {
-	int ret;
+	BEEST_HOLD(&hb->objects.lock);
 
-	pthread_mutex_lock(&hb->objects.lock);
-	ret = own_put(hb, qp, name, refused, reason);
-	pthread_mutex_unlock(&hb->objects.lock);
-
-	return ret;
+	return own_put(hb, qp, name, refused, reason);
 }
 
 int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, const char *name)
@@ -211,11 +204,10 @@ int beest_handshake_put(struct hartebeest_context *hb, struct beest_qp *qp, cons
 static bool own_retract(struct hartebeest_context *hb, const char *name)
 {
 	bool any;
+	BEEST_HOLD(&hb->objects.lock);
 
-	pthread_mutex_lock(&hb->objects.lock);
 	any = beest_registry_retract(hb->registry, BEEST_KIND_QP, name);
 	any |= beest_registry_retract(hb->registry, BEEST_KIND_MR, name);
-	pthread_mutex_unlock(&hb->objects.lock);
 
 	return any;
 }
