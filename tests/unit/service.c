@@ -2,8 +2,24 @@
 /*
  * service.c - clients that are on no list, and the process that serves them
  *
- * Clients and servers are coroutines with their own contexts, over the fake device and the
- * fake servers.
+ * Clients and servers are contexts over the fake device and the fake servers, each like a process
+ * of its own.  A scene is what they do, step by step; most are no more than that.  A step has the
+ * number of an end, or of several in a row, a verb, and how the call ends if it does not succeed:
+ *
+ *	0 listens			to the service "kv"; the first step of an end opens it
+ *	1-40 ask			with their numbers as data
+ *	1 asks hello			with these data
+ *	0 accepts 1-40			these data, in this order, which no listener had before
+ *	0 accepts hello again		an earlier listener had it
+ *	0 accepts nobody		nobody has asked within ten seconds
+ *	0 listens once			with HARTEBEEST_ONCE; late: its deadline has passed
+ *	0 stops: ENOENT kv		and the sentence has that text
+ *	1 asks while 0 accepts 1	at the same time
+ *	1 asks then 1 leaves while ...	one after the other in one of those
+ *	9 times 1 asks then 1 leaves	again and again
+ *
+ * play_verbs has all verbs, also what happens to the Memcached server.  If "a command fails", the
+ * scene is played for each command from there on, in each manner.
  *
  * promise: hartebeest_service(3)
  */
@@ -29,24 +45,16 @@
 #include "tests/support/make.h"
 #include "tests/support/registry.h"
 
-#define CLIENTS 200
-#define ENDS (2 * CLIENTS + 8)
-
-static int stride;			/* of unit_stride() */
-static size_t crowd_size;		/* CLIENTS, or fewer if each is expensive */
+#define ENDS 202
 
 /* One process. */
-struct end {
+static struct end {
 	struct hartebeest_context *hb;
-	struct hartebeest_client request;
-	int64_t delay;
-	int ret;
-	char error[400];
-};
+	struct hartebeest_client request;	/* the last that it made or accepted */
+} ends[ENDS];
 
-static struct end ends[ENDS];
 static const char *servers;
-static const char *ttl;
+static int64_t patience;		/* of calls that ask, listen or accept */
 
 /* By the linker's --wrap, all callers outside of lib/rendezvous/lease.o come here. */
 static int puts_fail;			/* that many records of kind_fails find no memory */
@@ -88,7 +96,7 @@ static int setup(void **state)
 	puts_fail = 0;
 	kind_fails = BEEST_KIND_REQUEST;
 	servers = "exchange.servers=a:1";
-	ttl = "exchange.ttl=1h";
+	patience = 10 * BEEST_SECOND;
 	return 0;
 }
 
@@ -100,11 +108,15 @@ static void must(int ret)
 	fail();
 }
 
-/* Opens a context that looks like a separate process, without a rank. */
+/* Opens a context that looks like a separate process, without a rank, unless it is open. */
 static struct hartebeest_context *open_end(struct end *end)
 {
-	const char *const options[] = { servers, ttl, "job.id=job", "exchange.timeout=10s", NULL };
+	const char *const options[] = {
+		servers, "exchange.ttl=1h", "job.id=job", "exchange.timeout=10s", NULL,
+	};
 
+	if (end->hb)
+		return end->hb;
 	fake_process++;
 	must(hartebeest_open(&end->hb, options));
 	must(hartebeest_pd_create(end->hb, "pd", NULL));
@@ -135,6 +147,7 @@ static int teardown(void **state)
 	(void)state;
 	crew_clear();
 	fake_kv.hook = NULL;
+	fake_kv.hold = NULL;
 	for (i = 0; i < ENDS; i++)
 		kill_end(&ends[i]);
 	registry_end();
@@ -143,458 +156,27 @@ static int teardown(void **state)
 	return fake_verbs.open;
 }
 
+/* Between two turns of a test. */
+static void begin_again(void)
+{
+	assert_int_equal(teardown(NULL), 0);
+	setup(NULL);
+}
+
 static int64_t soon(int64_t ms)
 {
 	return beest_clock_now() + ms * BEEST_MS;
 }
 
-/* Asks for the service "kv" with the data @text. */
-static struct hartebeest_client *ask(struct end *end, const char *text)
-{
-	if (!end->hb)
-		open_end(end);
-	must(hartebeest_service_request(end->hb, "kv", text, strlen(text), &end->request, 0));
-	return &end->request;
-}
-
-static struct end *listen_at(struct end *end)
-{
-	if (!end->hb)
-		open_end(end);
-	must(hartebeest_service_listen(end->hb, "kv", 0));
-	return end;
-}
-
-/* The data of the next request; "nobody" if none comes within 5 s. */
-static const char *accepted(struct end *end)
-{
-	static char text[HARTEBEEST_SERVICE_DATA + 1];
-	int ret;
-
-	ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(5000));
-	if (ret == -ETIMEDOUT)
-		return "nobody";
-	must(ret);
-	memcpy(text, end->request.data, end->request.length);
-	text[end->request.length] = '\0';
-	return text;
-}
-
-#define NOBODY(end) assert_string_equal(accepted(end), "nobody")
-
 /* A client that waits for something also looks after its records. */
-static void wait_in_vain(struct end *end)
+static int wait_in_vain(struct end *end, int64_t limit)
 {
-	char byte[4];
+	int ret = hartebeest_msg_wait(end->hb, "nothing", NULL, 0, NULL, limit);
 
-	assert_true(hartebeest_msg_wait(end->hb, "nothing", byte, sizeof(byte), NULL, 0) < 0);
+	return ret == -ETIMEDOUT ? 0 : ret;
 }
 
-/* ------------------------------------------------------------------------- requests --- */
-
-static void asked_and_accepted(void **state)
-{
-	struct end *server = &ends[0], *client = &ends[1];
-	struct hartebeest_client *request, *sight = &server->request;
-	static const struct hartebeest_client none;
-
-	(void)state;
-	listen_at(server);
-	request = ask(client, "hello");
-	assert_string_equal(accepted(server), "hello");
-	assert_int_equal(sight->number, 1);
-	assert_int_equal(sight->number, request->number);
-	assert_int_equal(sight->context, request->context);
-	assert_int_not_equal(sight->context, 0);
-	assert_string_equal(sight->key, request->peer_key);
-	assert_string_equal(sight->peer_key, request->key);
-	assert_string_not_equal(sight->key, sight->peer_key);
-	assert_int_equal(sight->again, 0);
-	assert_int_equal(sight->rank, -1);
-	assert_int_equal(sight->pid, getpid());
-	assert_string_equal(sight->host, request->host);
-	assert_true(sight->host[0] != '\0');
-	assert_memory_equal(sight->reserved, none.reserved, sizeof(none.reserved));
-	NOBODY(server);
-	assert_error_has("no client has asked for service 'kv'");
-}
-
-/* A request is stored whether or not anybody listens; the oldest is served first. */
-static void asked_before_anybody_listens(void **state)
-{
-	struct end *server = &ends[0];
-	char text[16];
-	int i;
-
-	(void)state;
-	for (i = 1; i <= 100; i++) {
-		snprintf(text, sizeof(text), "%d", i);
-		ask(&ends[i], text);
-	}
-	listen_at(server);
-	for (i = 1; i <= 100; i++) {
-		snprintf(text, sizeof(text), "%d", i);
-		assert_string_equal(accepted(server), text);
-		assert_int_equal(server->request.again, 0);
-	}
-	NOBODY(server);
-}
-
-static void data_of_all_sizes(void **state)
-{
-	struct end *server = &ends[0], *client = &ends[1];
-	static unsigned char large[1 << 20];
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(large); i++)
-		large[i] = (unsigned char)(i * 7);
-	listen_at(server);
-	open_end(client);
-	for (i = 0; i <= HARTEBEEST_SERVICE_DATA; i += 256) {
-		must(hartebeest_service_request(client->hb, "kv", i ? large : NULL, i,
-						&client->request, 0));
-		assert_string_not_equal(accepted(server), "nobody");
-		assert_int_equal(server->request.length, i);
-		assert_memory_equal(server->request.data, large, i);
-	}
-	assert_int_equal(hartebeest_service_request(client->hb, "kv", large,
-						    HARTEBEEST_SERVICE_DATA + 1,
-						    &client->request, 0), -EMSGSIZE);
-	assert_int_equal(hartebeest_service_request(client->hb, "kv", large, sizeof(large),
-						    &client->request, 0), -EMSGSIZE);
-	assert_error_has("1048576 bytes");
-	NOBODY(server);
-}
-
-static void names_and_arguments(void **state)
-{
-	static const char *const bad[] = {
-		"", "a b", "a/b", "a\n", "\xc3\xa4",
-		"12345678901234567890123456789012345678901234567890123456789012345",
-	};
-	struct end *end = &ends[0];
-	size_t i;
-
-	(void)state;
-	open_end(end);
-	for (i = 0; i < BEEST_COUNT(bad); i++) {
-		assert_int_equal(hartebeest_service_listen(end->hb, bad[i], 0), -EINVAL);
-		assert_int_equal(hartebeest_service_accept(end->hb, bad[i], &end->request, 0),
-				 -EINVAL);
-		assert_int_equal(hartebeest_service_request(end->hb, bad[i], NULL, 0,
-							    &end->request, 0), -EINVAL);
-		assert_int_equal(hartebeest_service_close(end->hb, bad[i]), -EINVAL);
-	}
-	assert_int_equal(hartebeest_service_listen(end->hb, NULL, 0), -EINVAL);
-	assert_int_equal(hartebeest_service_accept(end->hb, "kv", NULL, 0), -EINVAL);
-	assert_int_equal(hartebeest_service_request(end->hb, "kv", NULL, 1, &end->request, 0),
-			 -EINVAL);
-	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request, 0), -ENOTCONN);
-	assert_int_equal(hartebeest_service_close(end->hb, "kv"), -ENOENT);
-	assert_int_equal(hartebeest_service_leave(end->hb, "kv", &end->request), -ENOENT);
-	must(hartebeest_service_listen(end->hb, bad[5] + 1, 0));
-	listen_at(end);
-	assert_int_equal(hartebeest_service_leave(end->hb, "kv", &end->request), -ENOENT);
-	assert_error_is("this is no request of service 'kv': it has no number");
-	memset(&end->request, 'x', sizeof(end->request));
-	assert_int_equal(hartebeest_service_leave(end->hb, "kv", &end->request), -EINVAL);
-	assert_error_is("this is no request of service 'kv': its key has no end");
-}
-
-static void two_services(void **state)
-{
-	struct end *one = &ends[0], *other = &ends[1], *client = &ends[2];
-	struct hartebeest_client request;
-
-	(void)state;
-	listen_at(one);
-	open_end(other);
-	must(hartebeest_service_listen(other->hb, "log", 0));
-	must(hartebeest_service_listen(one->hb, "kv2", 0));
-	open_end(client);
-	must(hartebeest_service_request(client->hb, "log", "a", 1, &request, 0));
-	ask(client, "b");
-	must(hartebeest_service_request(client->hb, "log", "c", 1, &request, 0));
-	assert_string_equal(accepted(one), "b");
-	NOBODY(one);
-	must(hartebeest_service_accept(other->hb, "log", &request, soon(100)));
-	assert_int_equal(request.data[0], 'a');
-	must(hartebeest_service_accept(other->hb, "log", &request, soon(100)));
-	assert_int_equal(request.data[0], 'c');
-	assert_int_equal(hartebeest_service_accept(one->hb, "kv2", &request, soon(100)),
-			 -ETIMEDOUT);
-}
-
-/* -------------------------------------------------------------------------- listeners --- */
-
-static void the_last_listener_has_it(void **state)
-{
-	struct end *first = &ends[0], *second = &ends[1];
-
-	(void)state;
-	listen_at(first);
-	ask(&ends[2], "one");
-	assert_string_equal(accepted(first), "one");
-	listen_at(second);
-	assert_int_equal(hartebeest_service_accept(first->hb, "kv", &first->request, soon(100)),
-			 -EADDRINUSE);
-	assert_error_has("service 'kv' is served by pid");
-	ask(&ends[3], "two");
-	assert_string_equal(accepted(second), "one");
-	assert_int_equal(second->request.again, 1);
-	assert_string_equal(accepted(second), "two");
-	assert_int_equal(second->request.again, 0);
-	assert_int_equal(hartebeest_service_accept(first->hb, "kv", &first->request, soon(100)),
-			 -EADDRINUSE);
-
-	listen_at(first);		/* listens again */
-	assert_string_equal(accepted(first), "one");
-	assert_string_equal(accepted(first), "two");
-	assert_int_equal(first->request.again, 1);
-	NOBODY(first);
-	assert_int_equal(hartebeest_service_accept(second->hb, "kv", &first->request, soon(100)),
-			 -EADDRINUSE);
-}
-
-static void assert_replaced(struct end *end)
-{
-	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request, soon(100)),
-			 -EADDRINUSE);
-}
-
-/* It stays replaced until it listens again, and then replaces the other, even without the list. */
-static void a_listener_that_was_replaced(void **state)
-{
-	struct end *first = &ends[0], *second = &ends[1];
-
-	(void)state;
-	listen_at(first);
-	listen_at(second);
-	assert_replaced(first);
-	fake_kv_flush(fake_kv_server("a:1"));
-	assert_replaced(first);
-	ask(&ends[2], "one");
-	assert_string_equal(accepted(second), "one");
-
-	listen_at(first);
-	assert_replaced(second);
-	fake_kv_flush(fake_kv_server("a:1"));
-	listen_at(first);
-	assert_replaced(second);
-	ask(&ends[3], "two");
-	assert_string_equal(accepted(first), "two");
-}
-
-/* One that cannot listen leaves the service to others. */
-static void a_listener_that_fails(void **state)
-{
-	struct fake_kv_server *memcached = fake_kv_server("a:1");
-	struct end *first = &ends[0], *second = &ends[1];
-	int n, ret, failed = 0;
-	uint64_t runs;
-
-	for (n = 1; n <= 5; n++) {
-		teardown(state);
-		setup(state);
-		listen_at(first);
-		open_end(second);
-		fake_kv_fail(FAKE_KV_REQUEST, n, EHOSTDOWN, FAKE_KV_REFUSED);
-		ret = hartebeest_service_listen(second->hb, "kv", HARTEBEEST_ONCE);
-		ask(&ends[2], "one");
-		failed += ret < 0;
-		if (ret < 0)
-			assert_int_equal(hartebeest_service_accept(second->hb, "kv",
-								   &second->request, soon(100)),
-					 -ENOTCONN);
-		assert_string_equal(accepted(ret < 0 ? first : second), "one");
-		assert_int_equal(hartebeest_service_close(second->hb, "kv"), ret < 0 ? -ENOENT : 0);
-	}
-	assert_in_range(failed, 2, 4);
-
-	/* a listener that repeats itself in vain still listens */
-	assert_string_equal(accepted(listen_at(first)), "one");
-	memcached->error = EHOSTDOWN;
-	runs = fake_kv.runs;
-	assert_int_equal(hartebeest_service_listen(first->hb, "kv", soon(100)), -EHOSTDOWN);
-	assert_in_range(fake_kv.runs - runs, 1, 200);	/* thousands without pauses */
-	memcached->error = 0;
-	ask(&ends[2], "two");
-	assert_string_equal(accepted(first), "two");
-}
-
-static int requests_until_others;
-
-/* The second of them comes after all that its list names, so also after a process of its second. */
-static void others_listen(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	(void)request;
-	if (kv != ends[0].hb->registry->kv || --requests_until_others)
-		return;
-	listen_at(&ends[1]);
-	listen_at(&ends[2]);
-}
-
-/* Wherever others begin to listen, one process does then, and the others hear of it. */
-static void others_listen_meanwhile(void **state)
-{
-	int i, at, ret, listening;
-
-	for (at = 1; at <= 6; at++) {
-		for (i = 0; i < 3; i++)
-			open_end(&ends[i]);
-		wait_in_vain(&ends[0]);		/* connects */
-		requests_until_others = at;
-		fake_kv.hook = others_listen;
-		must(hartebeest_service_listen(ends[0].hb, "kv", soon(1000)));
-		fake_kv.hook = NULL;
-		for (i = listening = 0; i < 3; i++) {
-			ret = hartebeest_service_accept(ends[i].hb, "kv", &ends[i].request,
-							soon(100));
-			assert_true(ret == -ETIMEDOUT || ret == -EADDRINUSE ||
-				    requests_until_others > 0);
-			listening += ret == -ETIMEDOUT;
-		}
-		assert_int_equal(listening, 1);
-		teardown(state);
-		setup(state);
-	}
-}
-
-static void listening_twice_changes_nothing(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "one");
-	ask(&ends[2], "two");
-	assert_string_equal(accepted(server), "one");
-	listen_at(server);
-	assert_string_equal(accepted(server), "two");
-	NOBODY(server);
-}
-
-/* Nor if the server has evicted the list. */
-static void listening_again_after_an_eviction(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "one");
-	assert_string_equal(accepted(server), "one");
-	assert_true(fake_kv_evict(fake_kv_server("a:1"), "hb1/job/service/kv/list"));
-	listen_at(server);
-	NOBODY(server);
-}
-
-/*
- * After it was killed and started again, it gets the requests that are still stored, and new
- * ones.
- */
-static void a_listener_that_is_killed(void **state)
-{
-	struct end *server = &ends[0];
-	char text[16];
-	int i;
-
-	(void)state;
-	listen_at(server);
-	for (i = 1; i <= 40; i++) {
-		snprintf(text, sizeof(text), "%d", i);
-		ask(&ends[i], text);
-	}
-	for (i = 1; i <= 30; i++)
-		assert_string_not_equal(accepted(server), "nobody");
-	for (i = 1; i <= 40; i += 2)
-		must(hartebeest_service_leave(ends[i].hb, "kv", &ends[i].request));
-	kill_end(server);
-
-	listen_at(server);
-	for (i = 2; i <= 40; i += 2) {
-		snprintf(text, sizeof(text), "%d", i);
-		assert_string_equal(accepted(server), text);
-		assert_int_equal(server->request.again, i <= 30);
-	}
-	NOBODY(server);
-}
-
-static void a_listener_that_stops(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "one");
-	assert_string_equal(accepted(server), "one");
-	must(hartebeest_service_close(server->hb, "kv"));
-	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request, soon(100)),
-			 -ENOTCONN);
-	assert_int_equal(hartebeest_service_close(server->hb, "kv"), -ENOENT);
-	ask(&ends[2], "two");
-	listen_at(&ends[3]);
-	assert_string_equal(accepted(&ends[3]), "one");
-	assert_string_equal(accepted(&ends[3]), "two");
-}
-
-/* --------------------------------------------------------------------------- leaving --- */
-
-static void a_client_that_left_is_not_accepted(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	ask(&ends[1], "gone");
-	ask(&ends[2], "closed");
-	ask(&ends[3], "here");
-	must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
-	assert_int_equal(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request), -ENOENT);
-	close_end(&ends[2]);
-	listen_at(server);
-	assert_string_equal(accepted(server), "here");
-	NOBODY(server);
-	ask(&ends[1], "back");
-	assert_string_equal(accepted(server), "back");
-}
-
-/* A request that the server refused is given to no later listener, although its client lives. */
-static void refused_by_later_listeners(void **state)
-{
-	struct end *server = &ends[0];
-	struct hartebeest_client refused;
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "no");
-	ask(&ends[2], "yes");
-	assert_string_equal(accepted(server), "no");
-	refused = server->request;
-	must(hartebeest_service_leave(server->hb, "kv", &refused));
-	assert_string_equal(accepted(server), "yes");
-	wait_in_vain(&ends[1]);
-	listen_at(&ends[3]);
-	assert_string_equal(accepted(&ends[3]), "yes");
-	NOBODY(&ends[3]);
-}
-
-/* Nor if the client looks only after a long while, since it computes. */
-static void refused_after_a_long_while(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "no");
-	assert_string_equal(accepted(server), "no");
-	must(hartebeest_service_leave(server->hb, "kv", &server->request));
-	registry_stage.now += 120 * BEEST_SECOND;
-	wait_in_vain(&ends[1]);
-	listen_at(&ends[2]);
-	NOBODY(&ends[2]);
-}
-
-/* ---------------------------------------------------------------------------- the list --- */
+/* ------------------------------------------------- the list, as others see and write it --- */
 
 static const char list_key[] = "hb1/job/service/kv/list";
 
@@ -670,85 +252,643 @@ static void list_fill(enum beest_service_word word, size_t each, size_t size)
 	list_extend(bytes, used);
 }
 
-/* Records that are none, or of another client, and entries that are none. */
-static void foreign_records(void **state)
+/* A client of a later version, or of another secret, appends entries that count for it alone. */
+static void foreign_fill(size_t size)
 {
-	struct fake_kv_server *memcached = fake_kv_server("a:1");
-	struct end *server = &ends[0];
-	const struct beest_record records[] = {
-		{ .kind = BEEST_KIND_REQUEST, .rank = -1 },
-		{ .kind = BEEST_KIND_MESSAGE, .rank = -1 },
+	static uint8_t bytes[1 << 20];
+	const struct beest_service_body body = {
+		.word = BEEST_SERVICE_ASKS, .count = 1, .ids = { { 8, 1 } },
 	};
-	static char large[1 << 20];
-	struct beest_request_id id = { 7, 1 };
-	uint8_t bytes[64];
-	size_t i, size;
-	int ret;
+	size_t used = 0, entry;
 
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "1");
-	for (i = 0; i < BEEST_COUNT(records); i++, id.number++) {
-		ret = beest_record_encode(NULL, &records[i], key_of(&id), bytes, sizeof(bytes));
-		fake_kv_put(memcached, key_of(&id), bytes, (size_t)ret, 600);
-		list_forge(BEEST_SERVICE_ASKS, &id);
+	while (used < size) {
+		entry = entry_forge(&body, bytes + used);
+		bytes[used + 5]++;		/* its version */
+		used += entry;
 	}
-	fake_kv_put(memcached, key_of(&id), "garbage", 7, 600);
+	list_extend(bytes, used);
+}
+
+/* ------------------------------------------------------------------ steps of a scene --- */
+
+static struct {
+	enum fake_kv_manner manner;
+	int nth;			/* the command that fails in this turn */
+} turn;
+
+/* What one end does in a step. */
+struct act {
+	const char *step;
+	struct end *end;
+	int number;			/* of the end, or of what passes */
+	const char *what;		/* behind the verb; "": nothing */
+	bool again;
+	int64_t limit;			/* of the call; 0: patience */
+};
+
+static int64_t deadline(const struct act *act)
+{
+	return act->limit ? act->limit : beest_clock_now() + patience;
+}
+
+static void act_wrong(const struct act *act, const char *what, const char *text)
+{
+	print_error("'%s': %s%s\n", act->step, what, text);
+	fail();
+}
+
+static int play_open(const struct act *act)
+{
+	open_end(act->end);
+	return 0;
+}
+
+static int play_close(const struct act *act)
+{
+	close_end(act->end);
+	return 0;
+}
+
+static int play_die(const struct act *act)
+{
+	kill_end(act->end);
+	return 0;
+}
+
+static int play_listen(const struct act *act)
+{
+	return hartebeest_service_listen(open_end(act->end), "kv", deadline(act));
+}
+
+static int play_stop(const struct act *act)
+{
+	return hartebeest_service_close(act->end->hb, "kv");
+}
+
+static int play_ask(const struct act *act)
+{
+	char number[12];
+	const char *text = act->what[0] ? act->what : number;
+
+	snprintf(number, sizeof(number), "%d", act->number);
+	return hartebeest_service_request(open_end(act->end), "kv", text, strlen(text),
+					  &act->end->request, deadline(act));
+}
+
+static int accept_one(const struct act *act, const char *wanted)
+{
+	struct hartebeest_client *request = &act->end->request;
+	int ret = hartebeest_service_accept(act->end->hb, "kv", request, deadline(act));
+
+	if (strcmp(wanted, "nobody") == 0 && ret == -ETIMEDOUT)
+		return 0;
+	if (ret == 0 && (request->length != strlen(wanted) ||
+			 memcmp(request->data, wanted, request->length) != 0))
+		act_wrong(act, "it was given another request than that of ", wanted);
+	if (ret == 0 && request->again != act->again)
+		act_wrong(act, "an earlier listener had it or not: ", wanted);
+	return ret;
+}
+
+static int play_accept(const struct act *act)
+{
+	int number, last, ret = 0;
+	char text[12];
+
+	if (sscanf(act->what, "%d-%d", &number, &last) != 2)
+		return accept_one(act, act->what);
+	for (; number <= last && ret == 0; number++) {
+		snprintf(text, sizeof(text), "%d", number);
+		ret = accept_one(act, text);
+	}
+	return ret;
+}
+
+/* The request that it made, or accepted, last. */
+static int play_leave(const struct act *act)
+{
+	return hartebeest_service_leave(act->end->hb, "kv", &act->end->request);
+}
+
+static int play_wait(const struct act *act)
+{
+	return wait_in_vain(act->end, deadline(act));
+}
+
+/* A queue pair, under that key or that of its request. */
+static int play_publish(const struct act *act)
+{
+	struct hartebeest_context *hb = open_end(act->end);
+
+	must(qp_make(hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL));
+	return hartebeest_qp_publish(hb, "qp",
+				     act->what[0] ? act->what : act->end->request.key, 0);
+}
+
+static const char *peer_key(const struct act *act)
+{
+	return act->what[0] ? act->what : act->end->request.peer_key;
+}
+
+static int play_fetch(const struct act *act)
+{
+	return hartebeest_qp_fetch(act->end->hb, peer_key(act), NULL, soon(1000));
+}
+
+static int play_connect(const struct act *act)
+{
+	return hartebeest_qp_connect(act->end->hb, "qp", peer_key(act), 0);
+}
+
+static int play_follow(const struct act *act)
+{
+	return hartebeest_qp_follow(act->end->hb, "qp", peer_key(act), NULL, HARTEBEEST_ONCE);
+}
+
+static int play_confirm(const struct act *act)
+{
+	return hartebeest_qp_confirm(act->end->hb, "qp", peer_key(act), 0);
+}
+
+static int play_give_up(const struct act *act)
+{
+	return hartebeest_fail(act->end->hb, "no more");
+}
+
+static int play_pass(const struct act *act)
+{
+	if (crew_data())
+		crew_pass(act->number * BEEST_SECOND);
+	else
+		registry_stage.now += act->number * BEEST_SECOND;
+	return 0;
+}
+
+/* The list, or the request of the end with that number. */
+static int play_evict(const struct act *act)
+{
+	const struct end *client = &ends[atoi(act->what)];
+
+	return fake_kv_evict(fake_kv_server("a:1"), client == ends ? list_key :
+			     key_of_request(&client->request)) ? 0 : -ENOENT;
+}
+
+static int play_has(const struct act *act)
+{
+	char key[100];
+
+	snprintf(key, sizeof(key), "hb1/job/%s", act->what);
+	return fake_kv_get(fake_kv_server("a:1"), key, NULL) ? 0 : -ENOENT;
+}
+
+static int play_memcached(const struct act *act)
+{
+	struct fake_kv_server *server = fake_kv_server("a:1");
+
+	if (strcmp(act->what, "restarts") == 0)
+		fake_kv_restart(server);
+	else if (strcmp(act->what, "emptied") == 0)
+		fake_kv_flush(server);
+	else if (strcmp(act->what, "down") == 0)
+		server->error = server->probe_error = ECONNREFUSED;
+	else if (strcmp(act->what, "up") == 0)
+		server->error = server->probe_error = 0;
+	else if (strcmp(act->what, "slow") == 0)	/* a look tries a request at most once */
+		fake_kv.latency = 300 * BEEST_MS;
+	else if (strcmp(act->what, "writes") == 0)	/* those that came late */
+		fake_kv_apply_late();
+	else
+		act_wrong(act, "no such server: ", act->what);
+	return 0;
+}
+
+/* Larger values are not stored. */
+static int play_takes(const struct act *act)
+{
+	fake_kv_server("a:1")->item_max = (size_t)atoi(act->what);
+	return 0;
+}
+
+static int play_requests(const struct act *act)
+{
+	list_fill(BEEST_SERVICE_ASKS, 1, (size_t)atoi(act->what));
+	return 0;
+}
+
+static int play_ends(const struct act *act)
+{
+	list_fill(BEEST_SERVICE_ENDED, 1, (size_t)atoi(act->what));
+	return 0;
+}
+
+/* Another process says so in the list of the request of an end. */
+static int play_word(const struct act *act)
+{
+	static const char *const words[] = {
+		[BEEST_SERVICE_ASKS] = "asked", [BEEST_SERVICE_ACCEPTED] = "accepted",
+		[BEEST_SERVICE_ENDED] = "ended", [77] = "unknown",
+	};
+	const struct hartebeest_client *request = &act->end->request;
+	size_t i = 0;
+
+	while (i < BEEST_COUNT(words) && (!words[i] || strcmp(words[i], act->what) != 0))
+		i++;
+	list_forge((enum beest_service_word)i,
+		   &(struct beest_request_id){ request->context, (uint32_t)request->number });
+	return i < BEEST_COUNT(words) ? 0 : -ENOENT;
+}
+
+static int play_foreign(const struct act *act)
+{
+	foreign_fill((size_t)atoi(act->what));
+	return 0;
+}
+
+static int play_size(const struct act *act)
+{
+	unsigned int least, most;
+
+	assert_int_equal(sscanf(act->what, "%u-%u", &least, &most), 2);
+	assert_in_range(list_size(), least, most);
+	return 0;
+}
+
+static int play_fail(const struct act *act)
+{
+	(void)act;
+	fake_kv_fail(FAKE_KV_COMMAND, turn.nth, ECONNRESET, turn.manner);
+	return 0;
+}
+
+static const struct {
+	const char *verb;		/* without an ending */
+	int (*play)(const struct act *act);
+} play_verbs[] = {
+	{ "open", play_open }, { "close", play_close }, { "die", play_die },
+	{ "listen", play_listen }, { "stop", play_stop }, { "ask", play_ask },
+	{ "accept", play_accept }, { "leave", play_leave },
+	{ "refuse", play_leave }, { "wait", play_wait }, { "publish", play_publish },
+	{ "fetch", play_fetch }, { "connect", play_connect }, { "follow", play_follow },
+	{ "confirm", play_confirm }, { "give", play_give_up }, { "seconds pass", play_pass },
+	{ "memcached evicts", play_evict }, { "memcached has", play_has },
+	{ "memcached takes", play_takes }, { "memcached", play_memcached },
+	{ "is listed", play_word }, { "requests fill", play_requests }, { "ends fill", play_ends },
+	{ "foreign entries fill", play_foreign }, { "the list has", play_size },
+	{ "a command fail", play_fail },
+};
+
+static const struct {
+	const char *word;
+	int number;
+} errors[] = {
+	{ "EADDRINUSE", EADDRINUSE }, { "EAGAIN", EAGAIN },
+	{ "ECONNABORTED", ECONNABORTED }, { "ECONNREFUSED", ECONNREFUSED },
+	{ "ENOENT", ENOENT }, { "ENOMEM", ENOMEM }, { "ENOTCONN", ENOTCONN },
+	{ "ETIMEDOUT", ETIMEDOUT },
+};
+
+/* Ends @text at the first @separator.  Returns what is behind that; NULL: there is none. */
+static char *cut(char *text, const char *separator)
+{
+	char *at = text ? strstr(text, separator) : NULL;
+
+	if (!at)
+		return NULL;
+	*at = '\0';
+	return at + strlen(separator);
+}
+
+static void words_read(struct act *act, char *words)
+{
+	char *next;
+
+	for (; words; words = next) {
+		next = cut(words, " ");
+		if (strcmp(words, "again") == 0)
+			act->again = true;
+		else if (strcmp(words, "once") == 0)
+			act->limit = HARTEBEEST_ONCE;
+		else if (strcmp(words, "late") == 0)
+			act->limit = 1;
+		else
+			act->what = words;
+	}
+}
+
+/* How the act must end: "ERRNO text". */
+static void act_judge(const struct act *act, int ret, char *expected)
+{
+	const char *text = cut(expected, " ");
+	size_t i = 0;
+
+	while (expected && i < BEEST_COUNT(errors) && strcmp(expected, errors[i].word) != 0)
+		i++;
+	if (expected && i == BEEST_COUNT(errors))
+		act_wrong(act, "an unknown errno ", expected);
+	if (ret != (expected ? -errors[i].number : 0))
+		act_wrong(act, "", ret < 0 ? hartebeest_error() : "it succeeded");
+	if (text && !strstr(hartebeest_error(), text))
+		act_wrong(act, "its sentence is: ", hartebeest_error());
+}
+
+static void act_play(char *text)
+{
+	char *step = strdup(text), *expected = cut(text, ": "), *at = text;
+	struct act act = { .step = step, .what = "" };
+	size_t i = 0;
+	int last;
+
+	last = act.number = (int)strtol(at, &at, 10);
+	if (*at == '-')
+		last = (int)strtol(at + 1, &at, 10);
+	at += *at == ' ';
+	while (i < BEEST_COUNT(play_verbs) &&
+	       strncmp(at, play_verbs[i].verb, strlen(play_verbs[i].verb)) != 0)
+		i++;
+	if (i == BEEST_COUNT(play_verbs))
+		act_wrong(&act, "no verb is ", at);
+	words_read(&act, cut(at + strlen(play_verbs[i].verb), " "));
+	for (; act.number <= last; act.number++) {
+		act.end = &ends[act.number];
+		act_judge(&act, play_verbs[i].play(&act), expected);
+	}
+	free(step);
+}
+
+static void acts_play(void *acts)
+{
+	char *act, *next;
+
+	for (act = acts; act; act = next) {
+		next = cut(act, " then ");
+		act_play(act);
+	}
+}
+
+static void step_play(char *step)
+{
+	char *next;
+
+	if (!strstr(step, " while ")) {
+		acts_play(step);
+		return;
+	}
+	for (; step; step = next) {
+		next = cut(step, " while ");
+		crew_start(acts_play, step);
+	}
+	registry_run();
+}
+
+static void step_repeat(const char *step)
+{
+	const char *times = strstr(step, " times ");
+	int count = times ? atoi(step) : 1;
+	char *copy;
+
+	for (step = times ? times + strlen(" times ") : step; count; count--) {
+		copy = strdup(step);
+		step_play(copy);
+		free(copy);
+	}
+}
+
+static void play(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void play(const char *format, ...)
+{
+	char text[1000], *step, *next;
+	va_list arguments;
+
+	va_start(arguments, format);
+	assert_in_range(vsnprintf(text, sizeof(text), format, arguments), 1, sizeof(text) - 1);
+	va_end(arguments);
+	for (step = text; step; step = next) {
+		next = cut(step, ", ");
+		step_repeat(step);
+	}
+}
+
+/* ------------------------------------------------------------------------- requests --- */
+
+static void asked_and_accepted(void)
+{
+	static const struct hartebeest_client none;
+	const struct hartebeest_client *request = &ends[1].request, *sight = &ends[0].request;
+
+	play("0 listens, 1 asks hello, 0 accepts hello");
+	assert_int_equal(sight->number, 1);
+	assert_int_equal(sight->number, request->number);
+	assert_int_equal(sight->context, request->context);
+	assert_int_not_equal(sight->context, 0);
+	assert_string_equal(sight->key, request->peer_key);
+	assert_string_equal(sight->peer_key, request->key);
+	assert_string_not_equal(sight->key, sight->peer_key);
+	assert_int_equal(sight->again, 0);
+	assert_int_equal(sight->rank, -1);
+	assert_int_equal(sight->pid, getpid());
+	assert_string_equal(sight->host, request->host);
+	assert_true(sight->host[0] != '\0');
+	assert_memory_equal(sight->reserved, none.reserved, sizeof(none.reserved));
+	play("0 accepts nobody");
+	assert_error_has("no client has asked for service 'kv'");
+}
+
+static void data_of_all_sizes(void)
+{
+	static unsigned char large[1 << 20];
+	struct hartebeest_client *sight = &ends[0].request, *request = &ends[1].request;
+	struct hartebeest_context *server = open_end(&ends[0]), *client = open_end(&ends[1]);
+	size_t i;
+
+	for (i = 0; i < sizeof(large); i++)
+		large[i] = (unsigned char)(i * 7);
+	play("0 listens");
+	for (i = 0; i <= HARTEBEEST_SERVICE_DATA; i += 256) {
+		must(hartebeest_service_request(client, "kv", i ? large : NULL, i, request, 0));
+		must(hartebeest_service_accept(server, "kv", sight, 0));
+		assert_int_equal(sight->length, i);
+		assert_memory_equal(sight->data, large, i);
+	}
+	assert_int_equal(hartebeest_service_request(client, "kv", large, 1025, request, 0),
+			 -EMSGSIZE);
+	assert_int_equal(hartebeest_service_request(client, "kv", large, sizeof(large), request, 0),
+			 -EMSGSIZE);
+	assert_error_has("1048576 bytes");
+	play("0 accepts nobody");
+}
+
+static void names_and_arguments(void)
+{
+	static const char *const bad[] = {
+		"", "a b", "a/b", "a\n", "\xc3\xa4",
+		"12345678901234567890123456789012345678901234567890123456789012345",
+	};
+	struct hartebeest_client *request = &ends[0].request;
+	struct hartebeest_context *hb = open_end(&ends[0]);
+	size_t i;
+
+	for (i = 0; i < BEEST_COUNT(bad); i++) {
+		assert_int_equal(hartebeest_service_listen(hb, bad[i], 0), -EINVAL);
+		assert_int_equal(hartebeest_service_accept(hb, bad[i], request, 0), -EINVAL);
+		assert_int_equal(hartebeest_service_request(hb, bad[i], NULL, 0, request, 0),
+				 -EINVAL);
+		assert_int_equal(hartebeest_service_close(hb, bad[i]), -EINVAL);
+	}
+	assert_int_equal(hartebeest_service_listen(hb, NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_service_accept(hb, "kv", NULL, 0), -EINVAL);
+	assert_int_equal(hartebeest_service_accept(hb, "kv", request, -7), -EINVAL);
+	assert_int_equal(hartebeest_service_request(hb, "kv", NULL, 1, request, 0), -EINVAL);
+	must(hartebeest_service_listen(hb, bad[5] + 1, 0));
+	play("0 accepts: ENOTCONN, 0 stops: ENOENT, 0 leaves: ENOENT, 0 listens, "
+	     "0 leaves: ENOENT this is no request of service 'kv': it has no number");
+	memset(request, 'x', sizeof(*request));
+	assert_int_equal(hartebeest_service_leave(hb, "kv", request), -EINVAL);
+	assert_error_is("this is no request of service 'kv': its key has no end");
+}
+
+/* -------------------------------------------------------------------------- listeners --- */
+
+/* One that cannot listen leaves the service to others. */
+static void a_listener_that_fails(void)
+{
+	int n, ret, failed = 0;
+	uint64_t runs;
+
+	for (n = 1; n <= 5; n++) {
+		begin_again();
+		play("0 listens, 1 opens");
+		fake_kv_fail(FAKE_KV_REQUEST, n, EHOSTDOWN, FAKE_KV_REFUSED);
+		ret = hartebeest_service_listen(ends[1].hb, "kv", HARTEBEEST_ONCE);
+		failed += ret < 0;
+		play("2 asks, %s", ret < 0 ? "1 accepts: ENOTCONN, 0 accepts 2, 1 stops: ENOENT" :
+		     "1 accepts 2, 1 stops");
+	}
+	assert_in_range(failed, 2, 4);
+
+	/* a listener that repeats itself in vain still listens */
+	play("0 listens, memcached is down");
+	runs = fake_kv.runs;
+	assert_int_equal(hartebeest_service_listen(ends[0].hb, "kv", soon(100)), -ECONNREFUSED);
+	assert_in_range(fake_kv.runs - runs, 1, 200);	/* thousands without pauses */
+	play("memcached is up, 0 accepts 2 again, 3 asks, 0 accepts 3");
+}
+
+static int requests_until_held;		/* so many requests of end 0 go on; 0: all */
+
+static int64_t hold_first(const struct beest_kv *kv)
+{
+	const struct hartebeest_context *hb = ends[0].hb;
+
+	if (!hb || !hb->registry || kv != hb->registry->kv || !requests_until_held)
+		return 0;
+	return --requests_until_held ? 0 : 3 * BEEST_SECOND;
+}
+
+/*
+ * Wherever others begin to listen, one process does then, and the others hear of it.  The second
+ * of them comes after all that its list names, so also after a process of its second.
+ */
+static void others_listen_meanwhile(void)
+{
+	int i, at, ret, listening;
+
+	for (at = 1; at <= 6; at++) {
+		begin_again();
+		play("0-2 open, 0 waits");	/* connects */
+		requests_until_held = at;
+		fake_kv.hold = hold_first;
+		play("0 listens while 1 seconds pass then 1-2 listen");
+		requests_until_held = 0;
+		for (i = listening = 0; i < 3; i++) {
+			ret = hartebeest_service_accept(ends[i].hb, "kv", &ends[i].request,
+							soon(100));
+			assert_true(ret == -ETIMEDOUT || ret == -EADDRINUSE);
+			listening += ret == -ETIMEDOUT;
+		}
+		assert_int_equal(listening, 1);
+	}
+}
+
+/*
+ * From the manual: "A service has one listener: the last process that called this function
+ * is it."
+ */
+static void a_listener_that_stores_late(void)
+{
+	play("0 listens, 2 asks");
+	requests_until_held = 3;
+	fake_kv.hold = hold_first;
+	play("0 accepts 2 then 0 accepts: EADDRINUSE while "
+	     "1 seconds pass then 1 listens then 4 seconds pass then 1 accepts 2 again");
+}
+
+/* ---------------------------------------------------------------------------- the list --- */
+
+/* Another process asks, with these bytes as its record; NULL: there is none. */
+static void foreign_ask(uint32_t number, const void *bytes, size_t size)
+{
+	const struct beest_request_id id = { 7, number };
+
+	if (bytes)
+		fake_kv_put(fake_kv_server("a:1"), key_of(&id), bytes, size, 600);
 	list_forge(BEEST_SERVICE_ASKS, &id);
-	id.number++;
-	fake_kv_put(memcached, key_of(&id), large, sizeof(large), 600);
-	list_forge(BEEST_SERVICE_ASKS, &id);
+}
+
+/* Records that are none, or of another client, and entries that are none. */
+static void foreign_records(void)
+{
+	static const uint8_t large[1 << 20];
+	struct beest_record record = { .kind = BEEST_KIND_REQUEST, .rank = -1 };
+	const struct beest_request_id first = { 7, 1 }, second = { 7, 2 };
+	const void *other;
+	uint8_t bytes[1024];
+	size_t size;
+
+	play("0 listens, 1 asks");
+	size = (size_t)beest_record_encode(NULL, &record, key_of(&first), bytes, sizeof(bytes));
+	foreign_ask(1, bytes, size);			/* it has no body */
+	record.kind = BEEST_KIND_MESSAGE;
+	size = (size_t)beest_record_encode(NULL, &record, key_of(&second), bytes, sizeof(bytes));
+	foreign_ask(2, bytes, size);
+	foreign_ask(3, "garbage", 7);
+	foreign_ask(4, large, sizeof(large));
+	foreign_ask(5, NULL, 0);
 	list_extend("noise", 5);
-	id.number++;
-	list_forge(BEEST_SERVICE_ASKS, &id);		/* there is no record */
-	list_forge((enum beest_service_word)77, &id);
-	ask(&ends[2], "2");
-	assert_string_equal(accepted(server), "1");
-	assert_string_equal(accepted(server), "2");
-	NOBODY(server);
+	list_forge((enum beest_service_word)77, &first);
+	play("2 asks, 0 accepts 1-2, 0 accepts nobody");
 
 	/* the record of another request under this key: its sum is that of another key */
-	id.number++;
-	size = 0;
-	fake_kv_get(memcached, key_of_request(&ends[1].request), &size);
-	memcpy(large, fake_kv_get(memcached, key_of_request(&ends[1].request), NULL), size);
-	fake_kv_put(memcached, key_of(&id), large, size, 600);
-	list_forge(BEEST_SERVICE_ASKS, &id);
-	NOBODY(server);
-	ask(&ends[3], "3");
-	assert_string_equal(accepted(server), "3");
+	other = fake_kv_get(fake_kv_server("a:1"), key_of_request(&ends[1].request), &size);
+	assert_in_range(size, 1, sizeof(bytes));
+	foreign_ask(6, memcpy(bytes, other, size), size);
+	play("0 accepts nobody, 3 asks, 0 accepts 3");
 }
 
 /* A client that was killed between two steps delays nobody, and costs little from then on. */
-static void a_request_without_a_record(void **state)
+static void a_request_without_a_record(void)
 {
-	struct beest_request_id id = { 7, 1 };
-	struct end *server = &ends[0];
+	uint32_t number;
 	int64_t begin;
 	uint64_t keys;
 
-	(void)state;
-	listen_at(server);
-	for (; id.number <= 100; id.number++)
-		list_forge(BEEST_SERVICE_ASKS, &id);
-	ask(&ends[1], "behind");
+	play("0 listens");
+	for (number = 1; number <= 100; number++)
+		foreign_ask(number, NULL, 0);
+	play("1 asks");
 	begin = beest_clock_now();
-	assert_string_equal(accepted(server), "behind");
+	play("0 accepts 1");
 	assert_true(beest_clock_now() - begin < 100 * BEEST_MS);
-	NOBODY(server);
-	registry_stage.now += 3600 * BEEST_SECOND;
-	NOBODY(server);
-	assert_non_null(fake_kv_get(fake_kv_server("a:1"), list_key, NULL));
+	play("0 accepts nobody, 3600 seconds pass, 0 accepts nobody");
+	assert_in_range(list_size(), 1, SIZE_MAX);
 	keys = fake_kv.keys;
-	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
-						   HARTEBEEST_ONCE), -EAGAIN);
+	play("0 accepts once: EAGAIN");
 	assert_in_range(fake_kv.keys - keys, 1, 6);
 }
 
 static void requests_start(struct beest_list *list)
 {
-	open_end(&ends[0]);
-	wait_in_vain(&ends[0]);			/* connects */
+	play("0 opens, 0 waits");		/* connects */
 	must(beest_list_start(list, ends[0].hb->registry, BEEST_KIND_SERVICE, "kv/list"));
 }
 
@@ -764,7 +904,7 @@ static void requests_look(struct beest_requests *requests, const struct beest_li
 }
 
 /* What a listener remembers of a request that is not open any longer. */
-static void requests_are_forgotten(void **state)
+static void requests_are_forgotten(void)
 {
 	static const struct {
 		enum beest_service_word word;	/* the last one in the list; 0: the list is lost */
@@ -785,7 +925,6 @@ static void requests_are_forgotten(void **state)
 	struct beest_requests requests = { 0 };
 	struct beest_list list;
 
-	(void)state;
 	requests_start(&list);
 	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
 		list_forge(BEEST_SERVICE_ASKS, &id);
@@ -804,201 +943,15 @@ static void requests_are_forgotten(void **state)
 	}
 }
 
-/* The greatest word of a list counts, and what a listener knows outlives the list. */
-static void requests_only_go_on(void **state)
-{
-	enum { ASKS = BEEST_SERVICE_ASKS, ACCEPTED = BEEST_SERVICE_ACCEPTED,
-	       ENDED = BEEST_SERVICE_ENDED };
-	static const struct {
-		uint8_t words[3];	/* in the list, in their order */
-		enum beest_request_state before, after;
-		int listed, reached;
-	} rows[] = {
-		{ { ASKS }, BEEST_REQUEST_PENDING, BEEST_REQUEST_PENDING, ASKS, ASKS },
-		{ { ACCEPTED, ASKS }, BEEST_REQUEST_PENDING, BEEST_REQUEST_INHERITED, ACCEPTED,
-		  ACCEPTED },
-		{ { ENDED, ACCEPTED, ASKS }, BEEST_REQUEST_PENDING, BEEST_REQUEST_PENDING, ENDED,
-		  ENDED },
-		{ { ASKS }, BEEST_REQUEST_INHERITED, BEEST_REQUEST_INHERITED, ASKS, ACCEPTED },
-		{ { ASKS }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED, ASKS, ACCEPTED },
-		{ { ACCEPTED }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED, ACCEPTED,
-		  ACCEPTED },
-		{ { ACCEPTED }, BEEST_REQUEST_CLOSED, BEEST_REQUEST_CLOSED, ACCEPTED, ENDED },
-		{ { 77 }, BEEST_REQUEST_ACCEPTED, BEEST_REQUEST_ACCEPTED, BEEST_LISTED_NOT,
-		  ACCEPTED },
-		{ { 0 }, BEEST_REQUEST_CLOSED, BEEST_REQUEST_CLOSED, BEEST_LISTED_NOT, ENDED },
-	}, *row;
-	const struct beest_request_id id = { 7, 1 };
-	struct beest_requests requests = { 0 };
-	struct beest_requests_row *request;
-	struct beest_list list;
-	size_t i;
-
-	(void)state;
-	requests_start(&list);
-	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
-		list_forge(BEEST_SERVICE_ASKS, &id);
-		requests_look(&requests, &list);
-		request = beest_requests_find(&requests, &id);
-		request->state = row->before;
-		fake_kv_evict(fake_kv_server("a:1"), list_key);
-		for (i = 0; i < BEEST_COUNT(row->words) && row->words[i]; i++)
-			list_forge((enum beest_service_word)row->words[i], &id);
-		requests_look(&requests, &list);
-		assert_int_equal(request->listed, row->listed);
-		assert_int_equal(request->state, row->after);
-		assert_int_equal(beest_requests_reached(request), row->reached);
-		assert_int_equal(requests.asked, row->reached == ASKS && row->listed);
-		assert_int_equal(requests.accepted, row->reached == ACCEPTED && row->listed);
-		fake_kv_evict(fake_kv_server("a:1"), list_key);
-		beest_requests_end(&requests);
-	}
-}
-
-/* The list is all that the server lost: its client puts it right while it waits. */
-static void an_evicted_list(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	ask(&ends[1], "one");
-	assert_true(fake_kv_evict(fake_kv_server("a:1"), list_key));
-	listen_at(server);
-	NOBODY(server);
-	wait_in_vain(&ends[1]);
-	assert_string_equal(accepted(server), "one");
-	assert_true(fake_kv_evict(fake_kv_server("a:1"), list_key));
-	NOBODY(server);
-	wait_in_vain(&ends[1]);
-	NOBODY(server);
-	listen_at(&ends[2]);
-	assert_string_equal(accepted(&ends[2]), "one");
-	assert_int_equal(ends[2].request.again, 1);
-}
-
-/* Whoever comes and goes leaves nothing once a process listens. */
-static void a_list_stays_short(void **state)
-{
-	struct end *server = &ends[0], *client = &ends[1], *stays = &ends[2];
-	int listens, i;
-
-	for (listens = 0; listens <= 1; listens++) {
-		teardown(state);
-		setup(state);
-		if (listens)
-			listen_at(server);
-		ask(stays, "stays");
-		for (i = 0; i < 500; i++) {
-			ask(client, "goes");
-			if (listens)
-				assert_string_not_equal(accepted(server), "nobody");
-			must(hartebeest_service_leave(client->hb, "kv", &client->request));
-		}
-		if (listens)
-			assert_in_range(list_size(), 80, 16384);
-		listen_at(&ends[3]);
-		assert_in_range(list_size(), 80, 16384);
-		assert_string_equal(accepted(&ends[3]), "stays");
-		assert_int_equal(ends[3].request.again, listens);
-		NOBODY(&ends[3]);
-	}
-}
-
-/* A list has 12 bytes for each client that was accepted, and is renewed before it expires. */
-static void a_list_of_many(void **state)
-{
-	struct end *server = &ends[0];
-	int i;
-
-	(void)state;
-	listen_at(server);
-	for (i = 0; i < 4 * CLIENTS; i++) {
-		ask(&ends[1 + i % CLIENTS], "x");
-		assert_string_equal(accepted(server), "x");
-	}
-	assert_in_range(list_size(), 12 * 4 * CLIENTS, 4096 + 24 * 4 * CLIENTS);
-	for (i = 0; i < 8; i++) {
-		registry_stage.now += 600 * BEEST_SECOND;
-		wait_in_vain(&ends[1]);
-		NOBODY(server);
-	}
-	assert_true(list_size() > 12 * 4 * CLIENTS);
-	listen_at(&ends[ENDS - 1]);
-	assert_string_equal(accepted(&ends[ENDS - 1]), "x");
-	assert_int_equal(ends[ENDS - 1].request.again, 1);
-}
-
 /* A megabyte is the most that a server takes by default. */
 #define LIST_MAX ((1 << 20) - 80)
 
-/* The listener writes the list again, with many requests in one entry. */
-static void a_list_of_many_that_wait(void **state)
-{
-	(void)state;
-	fake_kv_server("a:1")->item_max = LIST_MAX;
-	ask(&ends[1], "first");
-	list_fill(BEEST_SERVICE_ASKS, 1, 700000);
-	ask(&ends[2], "last");
-	listen_at(&ends[0]);
-	assert_in_range(list_size(), 12 * 8000, 200000);
-	assert_string_equal(accepted(&ends[0]), "first");
-}
-
-static void accept_one(void *data);
-static void request_one(void *data);
-
-/* While a listener accepts, no client is refused for what is not needed, on a small server too. */
-static void a_list_that_is_full(void **state)
-{
-	static const size_t sizes[] = { 32768, LIST_MAX };
-	struct end *server = &ends[0], *client = &ends[2];
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(sizes); i++) {
-		teardown(state);
-		setup(state);
-		fake_kv_server("a:1")->item_max = sizes[i];
-		ask(&ends[1], "one");
-		list_fill(BEEST_SERVICE_ASKS, 1, sizes[i]);
-		listen_at(server);
-		assert_string_equal(accepted(server), "one");
-		list_fill(BEEST_SERVICE_ENDED, 1, sizes[i]);
-		open_end(client);
-		assert_int_equal(hartebeest_service_request(client->hb, "kv", "x", 1,
-							    &client->request, HARTEBEEST_ONCE),
-				 -EAGAIN);
-		assert_error_has("; its listener makes room when it next accepts");
-		crew_start(request_one, client);
-		crew_start(accept_one, server);
-		registry_run();
-		assert_int_equal(client->ret, 0);
-		assert_int_equal(server->ret, 0);
-		assert_string_equal(server->request.peer_key, client->request.key);
-		list_fill(BEEST_SERVICE_ENDED, 1, sizes[i]);
-		must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
-	}
-}
-
 /* What a listener has had and cannot append gets into the list nevertheless. */
-static void a_listener_of_a_full_list(void **state)
+static void a_listener_of_a_full_list(void)
 {
-	struct end *server = &ends[0];
-	int i;
-
-	(void)state;
-	listen_at(server);
-	for (i = 1; i <= 100; i++)
-		ask(&ends[i], "x");
+	play("0 listens, 1-100 ask");
 	fake_kv_server("a:1")->item_max = list_size() + 40;
-	for (i = 1; i <= 100; i++)
-		assert_string_equal(accepted(server), "x");
-	NOBODY(server);
-	kill_end(server);
-	listen_at(server);
-	for (i = 1; i <= 100; i++) {
-		assert_string_equal(accepted(server), "x");
-		assert_int_equal(server->request.again, 1);
-	}
+	play("0 accepts 1-100, 0 accepts nobody, 0 dies, 0 listens, 0 accepts 1-100 again");
 }
 
 static char warning[400];
@@ -1011,416 +964,85 @@ static void keep_warning(void *data, int level, const char *text)
 }
 
 /* Both ends say which list it is, how large, and what helps. */
-static void a_full_list_is_named(void **state)
+static void a_full_list_is_named(void)
 {
 	static const struct {
 		size_t size;
 		const char *text;
 	} rows[] = {
 		{ 32768, "; start server a:1 with a larger memcached -I" },
-		{ LIST_MAX, "; end some by hartebeest_service_leave(), or use several services" },
+		{ LIST_MAX, "; end some by hartebeest_service_leave()" },
 	}, *row;
-	struct end *server = &ends[0], *client = &ends[1], *replacement = &ends[2];
 	char text[200];
 
 	for (row = rows; row < rows + BEEST_COUNT(rows); row++) {
-		teardown(state);
-		setup(state);
-		listen_at(server);
+		begin_again();
+		play("0 listens");
 		list_fill(BEEST_SERVICE_ACCEPTED, BEEST_SERVICE_IDS, row->size);
 		fake_kv_server("a:1")->item_max = list_size() + 40;
 		snprintf(text, sizeof(text), "its list is full: %zu bytes, for %zu requests that "
 			 "are not over%s", list_size(), (list_size() - 39) / 1569 * 128, row->text);
-		open_end(client);
-		assert_int_equal(hartebeest_service_request(client->hb, "kv", "x", 1,
-							    &client->request, HARTEBEEST_ONCE),
-				 -EAGAIN);
-		assert_error_has("service 'kv' (key hb1/job/service/kv/list) was published, but ");
+		play("1 asks once: EAGAIN service 'kv' (key %s) was published", list_key);
 		assert_error_has(text);
-		open_end(replacement);
-		assert_int_equal(hartebeest_service_listen(replacement->hb, "kv", HARTEBEEST_ONCE),
-				 -EAGAIN);
+		play("2 listens once: EAGAIN");
 		assert_error_has(text);
 	}
 
-	must(hartebeest_log_set(server->hb, HARTEBEEST_LOG_WARN, keep_warning, NULL));
-	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
-						   HARTEBEEST_ONCE), -EAGAIN);
-	assert_error_has("no client has asked for service 'kv'; its list is full: ");
-	assert_error_has(rows[1].text);
+	must(hartebeest_log_set(ends[0].hb, HARTEBEEST_LOG_WARN, keep_warning, NULL));
+	play("0 accepts once: EAGAIN no client has asked for service 'kv'; its list is full: ");
+	assert_error_has("(), or use several services");
 	assert_non_null(strstr(warning, rows[1].text));
 }
 
-/* A client of a later version, or of another secret, appends entries that count for it alone. */
-static void foreign_fill(size_t size)
-{
-	static uint8_t bytes[1 << 20];
-	const struct beest_service_body body = {
-		.word = BEEST_SERVICE_ASKS, .count = 1, .ids = { { 8, 1 } },
-	};
-	size_t used = 0, entry;
-
-	while (used < size) {
-		entry = entry_forge(&body, bytes + used);
-		bytes[used + 5]++;		/* its version */
-		used += entry;
-	}
-	list_extend(bytes, used);
-}
-
-static void look_once(struct end *server)
-{
-	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
-						   HARTEBEEST_ONCE), -EAGAIN);
-}
-
-static void list_renew(struct end *server)
-{
-	registry_stage.now += 1300 * BEEST_SECOND;
-	wait_in_vain(&ends[1]);
-	wait_in_vain(&ends[2]);
-	look_once(server);
-}
-
-/* They are kept up to a limit, the latest ones, and hinder nobody. */
-static void a_list_with_foreign_entries(void **state)
-{
-	struct end *server = &ends[0];
-	int i;
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "one");
-	ask(&ends[2], "two");
-	assert_string_equal(accepted(server), "one");
-	assert_string_equal(accepted(server), "two");
-	foreign_fill(10000);
-	for (i = 0; i < 4; i++)
-		list_renew(server);
-	assert_in_range(list_size(), 10000, 10400);
-	foreign_fill(100000);
-	look_once(server);
-	assert_in_range(list_size(), BEEST_REQUESTS_UNREAD, BEEST_REQUESTS_UNREAD + 400);
-	for (i = 0; i < 4; i++)
-		list_renew(server);
-	assert_in_range(list_size(), BEEST_REQUESTS_UNREAD, BEEST_REQUESTS_UNREAD + 400);
-	listen_at(&ends[3]);
-	assert_string_equal(accepted(&ends[3]), "one");
-}
-
-/* Its first client stored it long before anybody listened: nothing else prolongs its life. */
-static void a_list_that_is_old(void **state)
-{
-	struct end *server = &ends[0];
-	int i;
-
-	(void)state;
-	ask(&ends[1], "one");
-	ask(&ends[2], "two");
-	for (i = 0; i < 4; i++) {
-		registry_stage.now += 860 * BEEST_SECOND;
-		wait_in_vain(&ends[1]);
-		wait_in_vain(&ends[2]);
-	}
-	listen_at(server);
-	assert_string_equal(accepted(server), "one");
-	assert_string_equal(accepted(server), "two");
-	NOBODY(server);
-	registry_stage.now += 200 * BEEST_SECOND;
-	assert_true(list_size() > 0);
-	NOBODY(server);
-	listen_at(&ends[3]);
-	assert_string_equal(accepted(&ends[3]), "one");
-	assert_int_equal(ends[3].request.again, 1);
-}
-
 /* What a listener remembers does not make its looks longer. */
-static void many_that_came_and_went(void **state)
+static void many_that_came_and_went(void)
 {
-	struct end *server = &ends[0], *client = &ends[1];
-	int i;
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[2], "stays");
-	assert_string_equal(accepted(server), "stays");
-	for (i = 0; i < 1000; i++) {
-		ask(client, "goes");
-		assert_string_equal(accepted(server), "goes");
-		must(hartebeest_service_leave(client->hb, "kv", &client->request));
-	}
-	list_renew(server);
+	play("0 listens, 2 asks, 0 accepts 2, 1000 times 1 asks then 0 accepts 1 then 1 leaves, "
+	     "1300 seconds pass, 2 waits, 0 accepts once: EAGAIN");
 	requests_named = 0;
-	look_once(server);
+	play("0 accepts once: EAGAIN");
 	assert_in_range(requests_named, 1, 100);
-}
-
-/* What was accepted once is not given again, though the server loses it between two looks. */
-static void served_once_whatever_is_lost(void **state)
-{
-	struct end *server = &ends[0];
-	int restarts, i;
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "one");
-	assert_string_equal(accepted(server), "one");
-	for (restarts = 1; restarts <= 3; restarts++) {
-		for (i = 0; i < restarts; i++) {
-			fake_kv_restart(fake_kv_server("a:1"));
-			wait_in_vain(&ends[1]);
-		}
-		NOBODY(server);
-	}
-	ask(&ends[2], "two");
-	assert_string_equal(accepted(server), "two");
-	NOBODY(server);
-}
-
-/* ------------------------------------------------------------------------ a lost server --- */
-
-/* A waiting client asks again; the listener knows which requests it had. */
-static void the_server_is_restarted(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "one");
-	ask(&ends[2], "two");
-	assert_string_equal(accepted(server), "one");
-	fake_kv_restart(fake_kv_server("a:1"));
-	ask(&ends[3], "three");
-	wait_in_vain(&ends[1]);
-	wait_in_vain(&ends[2]);
-	assert_string_equal(accepted(server), "two");
-	assert_string_equal(accepted(server), "three");
-	NOBODY(server);
-
-	kill_end(server);		/* the next listener gets all that are stored */
-	listen_at(server);
-	assert_string_equal(accepted(server), "one");
-	assert_int_equal(server->request.again, 1);
-	assert_string_equal(accepted(server), "two");
-	assert_int_equal(server->request.again, 1);
-	assert_string_equal(accepted(server), "three");
-	assert_int_equal(server->request.again, 1);
-	NOBODY(server);
-	must(hartebeest_service_leave(ends[2].hb, "kv", &ends[2].request));
-	listen_at(&ends[4]);
-	assert_string_equal(accepted(&ends[4]), "one");
-	assert_string_equal(accepted(&ends[4]), "three");
-	NOBODY(&ends[4]);
-}
-
-/* A new listener gets a request that the old one had before the restart and passed over. */
-static void had_before_the_restart(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "one");
-	assert_string_equal(accepted(server), "one");
-	fake_kv_restart(fake_kv_server("a:1"));
-	wait_in_vain(&ends[1]);
-	ask(&ends[2], "two");
-	assert_string_equal(accepted(server), "two");
-	kill_end(server);
-	listen_at(server);
-	assert_string_equal(accepted(server), "one");
-	assert_int_equal(server->request.again, 1);
-	assert_string_equal(accepted(server), "two");
-	NOBODY(server);
-}
-
-/* A wait ends in time, however many requests its process must make again. */
-static void many_requests_and_a_restart(void **state)
-{
-	struct end *client = &ends[1];
-	int64_t began;
-	int i;
-
-	(void)state;
-	open_end(client);
-	for (i = 0; i < CLIENTS; i++)
-		ask(client, "x");
-	fake_kv_restart(fake_kv_server("a:1"));
-	fake_kv.latency = 20 * BEEST_MS;
-	began = beest_clock_now();
-	assert_int_equal(hartebeest_msg_wait(client->hb, "nothing", NULL, 0, NULL, soon(500)),
-			 -ETIMEDOUT);
-	assert_true(beest_clock_now() - began < BEEST_SECOND);
-	wait_in_vain(client);
-	wait_in_vain(client);
-	listen_at(&ends[0]);
-	for (i = 0; i < CLIENTS; i++)
-		assert_string_equal(accepted(&ends[0]), "x");
-	NOBODY(&ends[0]);
-}
-
-/* Nor does a request delay a wait when its server is silent. */
-static void a_request_and_a_silent_server(void **state)
-{
-	struct fake_kv_server *memcached = fake_kv_server("a:1");
-	struct end *client = &ends[1];
-	int64_t began;
-	int i;
-
-	(void)state;
-	ask(client, "x");
-	registry_stage.now += 120 * BEEST_SECOND;	/* it is due */
-	memcached->silent = true;
-	for (i = 0; i < 3; i++) {
-		began = beest_clock_now();
-		assert_int_equal(hartebeest_msg_wait(client->hb, "nothing", NULL, 0, NULL,
-						     soon(500)), -EHOSTDOWN);
-		/* its own look, and the one more that follows a look that was held up */
-		assert_true(beest_clock_now() - began < 800 * BEEST_MS);
-	}
-	memcached->silent = false;
-	wait_in_vain(client);
-	assert_string_equal(accepted(listen_at(&ends[0])), "x");
-}
-
-/* What a context had as an earlier listener does not hide what it had later. */
-static void two_listeners_and_a_restart(void **state)
-{
-	struct end *first = &ends[0], *second = &ends[1];
-
-	(void)state;
-	listen_at(first);
-	listen_at(second);
-	listen_at(first);
-	ask(&ends[2], "one");
-	assert_string_equal(accepted(first), "one");
-	fake_kv_restart(fake_kv_server("a:1"));
-	wait_in_vain(&ends[2]);
-	NOBODY(first);
-}
-
-/* ------------------------------------------------------- two threads of one listener --- */
-
-/* Each is a member of the crew that accepts for ends[0]; only its result is used. */
-static struct end *const threads = &ends[8];
-
-static void accept_as_thread(void *data)
-{
-	struct end *thread = data;
-
-	thread->ret = hartebeest_service_accept(ends[0].hb, "kv", &thread->request, soon(3000));
-}
-
-static void start_threads(void)
-{
-	crew_start(accept_as_thread, &threads[0]);
-	crew_start(accept_as_thread, &threads[1]);
-}
-
-static void leave_meanwhile(void *data)
-{
-	struct end *end = data;
-
-	crew_pass(100 * BEEST_MS);
-	must(hartebeest_service_close(end->hb, "kv"));
-}
-
-/* The context no longer listens, so its other threads hear that at once. */
-static void a_thread_stops_listening(void **state)
-{
-	int64_t began;
-
-	(void)state;
-	listen_at(&ends[0]);
-	start_threads();
-	crew_start(leave_meanwhile, &ends[0]);
-	began = beest_clock_now();
-	registry_run();
-	assert_int_equal(threads[0].ret, -ENOTCONN);
-	assert_int_equal(threads[1].ret, -ENOTCONN);
-	assert_error_has("does not listen to service 'kv'");
-	assert_true(beest_clock_now() - began < BEEST_SECOND);
 }
 
 /* ------------------------------------------------------------------ servers that fail --- */
 
-/*
- * Whatever happens to one command, a request is accepted once, and its client is told the
- * truth.
- */
-static void every_command_fails_once(void **state)
+/* A wait ends in time, however many requests its process must make again. */
+static void many_requests_and_a_restart(void)
 {
-	static const enum fake_kv_manner manners[] = {
-		FAKE_KV_REFUSED, FAKE_KV_LOST, FAKE_KV_LATE,
-	};
-	size_t k;
-	int n, fired = 1;
+	int64_t began;
 
-	for (k = 0; k < BEEST_COUNT(manners); k++)
-		for (n = 1, fired = 1; fired; n++) {
-			teardown(state);
-			setup(state);
-			fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, manners[k]);
-			ask(&ends[1], "one");
-			listen_at(&ends[0]);
-			assert_string_equal(accepted(&ends[0]), "one");
-			ask(&ends[2], "two");
-			assert_string_equal(accepted(&ends[0]), "two");
-			assert_true(hartebeest_service_accept(ends[0].hb, "kv", &ends[0].request,
-							      HARTEBEEST_ONCE) < 0);
-			must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
-			fake_kv_apply_late();
-			fired = fake_kv.fired;
-		}
-	assert_true(n > 20);
+	play("200 times 1 asks, memcached restarts");
+	fake_kv.latency = 20 * BEEST_MS;
+	began = beest_clock_now();
+	assert_int_equal(wait_in_vain(&ends[1], soon(500)), 0);
+	assert_true(beest_clock_now() - began < BEEST_SECOND);
+	play("1 waits, 1 waits, 0 listens, 200 times 0 accepts 1, 0 accepts nobody");
 }
 
-static void publish(struct end *end, const char *key)
+/* Nor does a request delay a wait when its server is silent. */
+static void a_request_and_a_silent_server(void)
 {
-	must(qp_make(end->hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL));
-	must(hartebeest_qp_publish(end->hb, "qp", key, 0));
-}
-
-/*
- * The same after a server lost everything and its clients ask again.  The server is so slow that
- * each look tries a request at most once.
- */
-static void every_command_fails_once_after_a_restart(void **state)
-{
-	static const enum fake_kv_manner manners[] = {
-		FAKE_KV_REFUSED, FAKE_KV_LOST, FAKE_KV_LATE,
-	};
 	struct fake_kv_server *memcached = fake_kv_server("a:1");
-	size_t k;
-	int n;
+	int64_t began;
+	int i;
 
-	for (k = 0; k < BEEST_COUNT(manners); k++)
-		for (n = 1; n <= 60; n++) {
-			teardown(state);
-			setup(state);
-			listen_at(&ends[0]);
-			ask(&ends[1], "one");
-			ask(&ends[2], "two");
-			publish(&ends[2], "end");
-			assert_string_equal(accepted(&ends[0]), "one");
-			fake_kv_restart(memcached);
-			fake_kv.latency = 300 * BEEST_MS;
-			fake_kv_fail(FAKE_KV_COMMAND, n, ECONNRESET, manners[k]);
-			wait_in_vain(&ends[2]);
-			wait_in_vain(&ends[1]);
-			assert_int_equal(fake_kv.fired, 1);
-			fake_kv_apply_late();
-			assert_string_equal(accepted(&ends[0]), "two");
-			NOBODY(&ends[0]);
-			assert_non_null(fake_kv_get(memcached, "hb1/job/qp/end", NULL));
-		}
+	play("1 asks, 120 seconds pass");		/* it is due */
+	memcached->silent = true;
+	for (i = 0; i < 3; i++) {
+		began = beest_clock_now();
+		assert_int_equal(wait_in_vain(&ends[1], soon(500)), -EHOSTDOWN);
+		/* its own look, and the one more that follows a look that was held up */
+		assert_true(beest_clock_now() - began < 800 * BEEST_MS);
+	}
+	memcached->silent = false;
+	play("1 waits, 0 listens, 0 accepts 1");
 }
 
 /*
  * A client whose request failed has not asked for anything, and may ask again.  If the server was
  * silent, this is so from the client's next call on.
  */
-static void a_request_that_failed(void **state)
+static void a_request_that_failed(void)
 {
 	static const struct {
 		enum fake_kv_manner manner;
@@ -1429,25 +1051,20 @@ static void a_request_that_failed(void **state)
 		{ FAKE_KV_REFUSED, ECONNRESET }, { FAKE_KV_LOST, ECONNRESET },
 		{ FAKE_KV_REFUSED, EHOSTDOWN }, { FAKE_KV_LOST, EHOSTDOWN },
 	};
-	struct end *server = &ends[0], *client = &ends[1];
 	int n, ret, failed;
 	size_t k;
 
 	for (k = 0; k < BEEST_COUNT(rows); k++) {
 		for (n = 1, failed = 0; n <= 10; n++) {
-			teardown(state);
-			setup(state);
-			listen_at(server);
-			open_end(client);
+			begin_again();
+			play("0 listens, 1 opens");
 			fake_kv_fail(FAKE_KV_COMMAND, n, rows[k].error, rows[k].manner);
-			ret = hartebeest_service_request(client->hb, "kv", "x", 1,
-							 &client->request, HARTEBEEST_ONCE);
+			ret = hartebeest_service_request(ends[1].hb, "kv", "x", 1, &ends[1].request,
+							 HARTEBEEST_ONCE);
 			if (rows[k].error == EHOSTDOWN)
-				wait_in_vain(client);
-			assert_string_equal(accepted(server), ret < 0 ? "nobody" : "x");
-			ask(client, "y");
-			assert_string_equal(accepted(server), "y");
-			NOBODY(server);
+				wait_in_vain(&ends[1], 0);
+			play("0 accepts %s, 1 asks, 0 accepts 1, 0 accepts nobody",
+			     ret < 0 ? "nobody" : "x");
 			failed += ret < 0;
 		}
 		assert_in_range(failed, 2, 9);
@@ -1467,20 +1084,14 @@ static void append_unanswered(struct beest_kv *kv, const struct beest_kv_request
 }
 
 /* A client that does not know whether it has asked again deletes that request, too. */
-static void closed_while_its_request_moves(void **state)
+static void closed_while_its_request_moves(void)
 {
-	struct end *server = &ends[0], *client = &ends[1];
-
-	(void)state;
-	ask(client, "one");
-	fake_kv_restart(fake_kv_server("a:1"));
+	play("1 asks, memcached restarts");
 	fake_kv.hook = append_unanswered;
-	wait_in_vain(client);
+	wait_in_vain(&ends[1], 0);
 	fake_kv.hook = NULL;
 	assert_true(fake_kv.fired > 0);
-	close_end(client);
-	listen_at(server);
-	NOBODY(server);
+	play("1 closes, 0 listens, 0 accepts nobody");
 }
 
 static int64_t back_at;
@@ -1497,132 +1108,50 @@ static void away_hook(struct beest_kv *kv, const struct beest_kv_request *reques
 	memcached->error = is_client && beest_clock_now() < back_at ? EHOSTDOWN : 0;
 }
 
-static void accept_one(void *data)
-{
-	struct end *end = data;
-
-	end->ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(200000));
-}
-
-static void request_one(void *data)
-{
-	struct end *end = data;
-
-	end->ret = hartebeest_service_request(end->hb, "kv", "x", 1, &end->request, soon(200000));
-}
-
 /* The listener may have accepted the request meanwhile, or closed its number and forgotten it. */
-static void an_answer_that_does_not_come(void **state)
+static void an_answer_that_does_not_come(void)
 {
 	static const enum fake_kv_manner manners[] = { FAKE_KV_REFUSED, FAKE_KV_LOST };
-	struct end *server = &ends[0], *client = &ends[1];
 	size_t k;
 	int n;
 
 	for (k = 0; k < BEEST_COUNT(manners); k++)
-		for (n = 1; n <= 5; n += stride) {
-			teardown(state);
-			setup(state);
-			listen_at(server);
-			open_end(client);
+		for (n = 1; n <= 5; n++) {
+			begin_again();
+			play("0 listens, 1 opens");
 			back_at = 0;
+			patience = 200 * BEEST_SECOND;
 			fake_kv.hook = away_hook;
 			fake_kv_fail(FAKE_KV_WRITE, n, ECONNRESET, manners[k]);
-			crew_start(request_one, client);
-			crew_start(accept_one, server);
-			registry_run();
+			play("1 asks while 0 accepts 1");
 			assert_int_equal(fake_kv.fired, 1);
 			assert_true(beest_clock_now() >= back_at);
-			assert_int_equal(client->ret, 0);
-			assert_int_equal(server->ret, 0);
-			assert_string_equal(server->request.peer_key, client->request.key);
-			NOBODY(server);
+			assert_string_equal(ends[0].request.peer_key, ends[1].request.key);
+			play("0 accepts nobody");
 		}
 }
 
-static void a_server_that_is_away(void **state)
-{
-	struct fake_kv_server *memcached = fake_kv_server("a:1");
-	struct end *end = &ends[0];
-
-	(void)state;
-	open_end(end);
-	memcached->error = memcached->probe_error = ECONNREFUSED;
-	assert_int_equal(hartebeest_service_request(end->hb, "kv", NULL, 0, &end->request,
-						    soon(1000)), -ECONNREFUSED);
-	assert_error_has("tried for 1 s: server a:1");
-	assert_int_equal(hartebeest_service_listen(end->hb, "kv", soon(1000)), -ECONNREFUSED);
-	memcached->error = memcached->probe_error = 0;
-	listen_at(end);
-	memcached->error = memcached->probe_error = ECONNREFUSED;
-	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request, soon(1000)),
-			 -ECONNREFUSED);
-	assert_int_equal(hartebeest_service_accept(end->hb, "kv", &end->request,
-						   HARTEBEEST_ONCE), -EAGAIN);
-	assert_error_has("server a:1");
-	memcached->error = memcached->probe_error = 0;
-	ask(&ends[1], "back");
-	assert_string_equal(accepted(end), "back");
-}
-
-static void visit_key(const char *key, const void *value, size_t size, void *data)
-{
-	size_t *count = data;
-
-	(void)value;
-	(void)size;
-	*count += strstr(key, "/service/kv/") != NULL;
-}
-
 /* All records of a service are on one server; the others do not matter. */
-static void several_servers(void **state)
+static void several_servers(void)
 {
 	static const char *const texts[] = { "a:1", "b:1", "c:1" };
-	size_t i, count, homes = 0;
+	int refused, homes = 0;
+	size_t i;
 
-	(void)state;
 	servers = "exchange.servers=a:1,b:1,c:1";
-	listen_at(&ends[0]);
-	for (i = 1; i < 8; i++)
-		ask(&ends[i], "x");
-	for (i = 1; i < 8; i++)
-		assert_string_equal(accepted(&ends[0]), "x");
-	NOBODY(&ends[0]);
+	play("0 listens, 1-7 ask, 0 accepts 1-7, 0 accepts nobody");
 	for (i = 0; i < BEEST_COUNT(texts); i++) {
-		count = 0;
-		fake_kv_visit(fake_kv_server(texts[i]), visit_key, &count);
-		homes += count > 0;
-		if (!count)
-			fake_kv_server(texts[i])->error = EHOSTDOWN;
+		fake_kv_server(texts[i])->error = EHOSTDOWN;
+		refused = hartebeest_service_request(ends[1].hb, "kv", NULL, 0, &ends[1].request,
+						     HARTEBEEST_ONCE) < 0;
+		fake_kv_server(texts[i])->error = 0;
+		play("0 accepts %s", refused ? "nobody" : "");
+		homes += refused;
 	}
 	assert_int_equal(homes, 1);
-	must(hartebeest_service_request(ends[1].hb, "kv", "y", 1, &ends[1].request, 0));
-	assert_string_equal(accepted(&ends[0]), "y");
 }
 
-/* Evicted records are stored again by the waits of their processes. */
-static void evicted_records(void **state)
-{
-	struct fake_kv_server *memcached = fake_kv_server("a:1");
-
-	(void)state;
-	listen_at(&ends[0]);
-	ask(&ends[1], "one");
-	assert_true(fake_kv_evict(memcached, key_of_request(&ends[1].request)));
-	NOBODY(&ends[0]);
-	wait_in_vain(&ends[1]);
-	assert_string_equal(accepted(&ends[0]), "one");
-	assert_true(fake_kv_evict(memcached, list_key));
-	ask(&ends[2], "two");
-	assert_string_equal(accepted(&ends[0]), "two");
-	NOBODY(&ends[0]);
-	assert_true(fake_kv_evict(memcached, key_of_request(&ends[2].request)));
-	wait_in_vain(&ends[2]);
-	wait_in_vain(&ends[1]);
-	listen_at(&ends[3]);
-	assert_string_equal(accepted(&ends[3]), "two");
-	assert_string_equal(accepted(&ends[3]), "one");
-}
+/* ------------------------------------------------------------------------------ costs --- */
 
 static int lines;
 
@@ -1633,67 +1162,37 @@ static void count_line(void *data, int level, const char *text)
 	lines += level <= HARTEBEEST_LOG_INFO;
 }
 
-/* A single look suffices, or a deadline that has passed. */
-static void the_shortest_limits(void **state)
-{
-	static const int64_t limits[] = { HARTEBEEST_ONCE, 1 };
-	struct end *server = &ends[0];
-	size_t i;
-
-	for (i = 0; i < BEEST_COUNT(limits); i++) {
-		teardown(state);
-		setup(state);
-		open_end(server);
-		must(hartebeest_service_listen(server->hb, "kv", limits[i]));
-		open_end(&ends[1]);
-		must(hartebeest_service_request(ends[1].hb, "kv", NULL, 0, &ends[1].request,
-						limits[i]));
-		must(hartebeest_service_accept(server->hb, "kv", &server->request, limits[i]));
-	}
-}
-
 /* Polling is one request for each look, and logs nothing. */
-static void looking_once(void **state)
+static void looking_once(void)
 {
-	struct end *server = &ends[0];
 	uint64_t requests;
-	int i;
 
-	(void)state;
-	open_end(server);
-	must(hartebeest_service_listen(server->hb, "kv", HARTEBEEST_ONCE));
-	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
-						   HARTEBEEST_ONCE), -EAGAIN);
-	must(hartebeest_log_set(server->hb, HARTEBEEST_LOG_INFO, count_line, NULL));
+	play("0 listens once, 0 accepts once: EAGAIN");
+	must(hartebeest_log_set(ends[0].hb, HARTEBEEST_LOG_INFO, count_line, NULL));
 	lines = 0;
 	requests = fake_kv.requests;
-	for (i = 0; i < 100; i++)
-		assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request,
-							   HARTEBEEST_ONCE), -EAGAIN);
+	play("100 times 0 accepts once: EAGAIN");
 	assert_int_equal(fake_kv.requests - requests, 100);
 	assert_int_equal(lines, 0);
-	assert_int_equal(hartebeest_service_accept(server->hb, "kv", &server->request, -7),
-			 -EINVAL);
 }
 
 /* The costs do not depend on the number of clients. */
-static void costs_of_a_request(void **state)
+static void costs_of_a_request(void)
 {
 	uint64_t trips = 0, most = 0;
 	int i;
 
-	(void)state;
-	listen_at(&ends[0]);
+	play("0 listens");
 	for (i = 1; i <= 100; i++) {
-		open_end(&ends[i]);
+		play("%d opens", i);
 		fake_kv_count_again();
-		ask(&ends[i], "x");
+		play("%d asks", i);
 		assert_in_range(fake_kv.round_trips, 1, 2);	/* a new connection */
 		assert_in_range(fake_kv.keys, 1, 20);
 	}
 	for (i = 1; i <= 100; i++) {
 		fake_kv_count_again();
-		assert_string_equal(accepted(&ends[0]), "x");
+		play("0 accepts %d", i);
 		trips += fake_kv.round_trips;
 		most = BEEST_MAX(most, fake_kv.keys);
 	}
@@ -1701,597 +1200,298 @@ static void costs_of_a_request(void **state)
 	assert_in_range(most, 17, 45);
 }
 
-/* --------------------------------------------------------------------------- a crowd --- */
+/* ------------------------------------------------------ clients that are connected --- */
 
-/* A server's knowledge of a client. */
-struct served {
-	struct hartebeest_client request;
-	struct hartebeest_pair pair;
-	char qp[24];
-	bool connected, left;
-};
-
-static struct {
-	struct served clients[ENDS];
-	size_t count, again, left;
-	bool stop;
-} serving;
-
-static struct {
-	size_t here, gone;		/* clients that are connected, clients that have ended */
-	int64_t longest;		/* time until a client was served */
-} crowd;
-
-static void begin_pair(struct hartebeest_pair *pair, const char *qp,
-			const struct hartebeest_client *request)
+static void begin_pair(struct hartebeest_pair *pair, const struct hartebeest_client *request)
 {
 	hartebeest_pair_init(pair);
-	pair->qp = qp;
+	pair->qp = "qp";
 	pair->key = request->key;
 	pair->peer_key = request->peer_key;
 }
 
-static void serve_one(struct end *end, const struct hartebeest_client *request)
-{
-	struct served *client = &serving.clients[serving.count];
-
-	assert_true(serving.count < ENDS);
-	client->request = *request;
-	snprintf(client->qp, sizeof(client->qp), "q%zu", serving.count++);
-	must(qp_make(end->hb, client->qp, "pd", IBV_QPT_RC, "cq", "cq", NULL));
-	begin_pair(&client->pair, client->qp, &client->request);
-	serving.again += request->again;
-}
-
-/* Tries all clients that are not connected yet in one call, which does not wait. */
-static void connect_pending(struct end *end)
-{
-	static struct hartebeest_pair pairs[ENDS];
-	static struct served *whose[ENDS];
-	size_t i, count = 0;
-
-	for (i = 0; i < serving.count; i++)
-		if (!serving.clients[i].connected) {
-			pairs[count] = serving.clients[i].pair;
-			whose[count++] = &serving.clients[i];
-		}
-	if (count)
-		hartebeest_pairs_connect(end->hb, pairs, count, HARTEBEEST_ONCE);
-	for (i = 0; i < count; i++)
-		whose[i]->connected = pairs[i].result == 0;
-}
-
-static void follow_connected(struct end *end)
-{
-	struct served *client;
-
-	for (client = serving.clients; client < serving.clients + serving.count; client++)
-		if (client->connected && !client->left &&
-		    hartebeest_qp_follow(end->hb, client->qp, client->request.peer_key,
-					 NULL, HARTEBEEST_ONCE) == -ESHUTDOWN) {
-			client->left = true;
-			serving.left++;
-			must(hartebeest_qp_destroy(end->hb, client->qp));
-		}
-}
-
-static void serve(void *data)
-{
-	struct end *end = data;
-	int64_t follow_at = 0;
-	int ret;
-
-	memset(&serving, 0, sizeof(serving));
-	listen_at(end);
-	while (!serving.stop) {
-		ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(2));
-		if (ret == 0)
-			serve_one(end, &end->request);
-		else
-			assert_int_equal(ret, -ETIMEDOUT);
-		if (ret)
-			connect_pending(end);
-		if (beest_clock_now() >= follow_at) {
-			follow_connected(end);
-			follow_at = soon(500);
-		}
-	}
-}
-
-static void come(struct end *end)
-{
-	struct hartebeest_pair pair;
-	int64_t begin = beest_clock_now();
-
-	ask(end, "me");
-	must(qp_make(end->hb, "qp", "pd", IBV_QPT_RC, "cq", "cq", NULL));
-	begin_pair(&pair, "qp", &end->request);
-	must(hartebeest_pairs_connect(end->hb, &pair, 1, soon(60000)));
-	crowd.longest = BEEST_MAX(crowd.longest, beest_clock_now() - begin);
-	crowd.here++;
-}
-
-/* A third of the clients crash, before or after connecting; a third leave and come back. */
-static void be_client(void *data)
-{
-	struct end *end = data;
-	size_t i = (size_t)(end - ends);
-
-	crew_pass(end->delay);
-	if (i % 6 == 0)
-		ask(end, "who is never seen");
-	else
-		come(end);
-	crew_pass(BEEST_SECOND);
-	if (i % 3 == 0) {
-		kill_end(end);
-	} else if (i % 3 == 1) {
-		must(hartebeest_service_leave(end->hb, "kv", &end->request));
-		crew_pass(BEEST_SECOND);
-		close_end(end);
-		come(end);
-	}
-	crowd.gone++;
-}
-
-/* Stops the server once all clients have ended. */
-static void stop_serving(void *data)
-{
-	const size_t *clients = data;
-
-	while (crowd.gone < *clients)
-		crew_pass(100 * BEEST_MS);
-	crew_pass(2 * BEEST_SECOND);
-	serving.stop = true;
-}
-
-static size_t clients_of(size_t remainder, size_t of)
-{
-	size_t i, count = 0;
-
-	for (i = 0; i < crowd_size; i++)
-		count += i % of == remainder;
-	return count;
-}
-
-static void a_crowd_comes(int64_t pause)
-{
-	struct end *server = &ends[crowd_size];
-	size_t i;
-
-	memset(&crowd, 0, sizeof(crowd));
-	for (i = 0; i < crowd_size; i++) {
-		ends[i].delay = (int64_t)i * pause;
-		crew_start(be_client, &ends[i]);
-	}
-	crew_start(serve, server);
-	crew_start(stop_serving, &crowd_size);
-	registry_run();
-	assert_int_equal(crowd.gone, crowd_size);
-	assert_int_equal(crowd.here, crowd_size - clients_of(0, 6) + clients_of(1, 3));
-	assert_int_equal(serving.count, crowd_size + clients_of(1, 3));
-	assert_int_equal(serving.left, clients_of(1, 3));
-	assert_int_equal(serving.again, 0);
-}
-
-/* Two clients of one server, which waits for both. */
-static struct hartebeest_pair two[2];
-
-static void connect_two(void *data)
-{
-	struct end *end = data;
-
-	end->ret = hartebeest_pairs_connect(end->hb, two, BEEST_COUNT(two), soon(10000));
-}
-
-static void connect_one(void *data)
-{
-	struct end *end = data;
-	struct hartebeest_pair pair;
-
-	crew_pass(6 * BEEST_SECOND);
-	begin_pair(&pair, "qp", &end->request);
-	end->ret = hartebeest_pairs_connect(end->hb, &pair, 1, soon(3000));
-}
-
-static void give_up(void *data)
-{
-	struct end *end = data;
-
-	crew_pass(2 * BEEST_SECOND);
-	must(hartebeest_fail(end->hb, "no more"));
-}
-
-/* A client without a rank ends only the waits for its own records. */
-static void a_client_that_gives_up(void **state)
-{
-	static const char *const names[] = { "q0", "q1" };
-	static struct hartebeest_client requests[2];
-	struct end *server = &ends[0], *clients = &ends[1];
-	int i;
-
-	(void)state;
-	listen_at(server);
-	for (i = 0; i < 2; i++) {
-		ask(&clients[i], "x");
-		publish(&clients[i], clients[i].request.key);
-		assert_string_equal(accepted(server), "x");
-		requests[i] = server->request;
-		must(qp_make(server->hb, names[i], "pd", IBV_QPT_RC, "cq", "cq", NULL));
-		begin_pair(&two[i], names[i], &requests[i]);
-	}
-	crew_start(connect_two, server);
-	crew_start(give_up, &clients[0]);
-	crew_start(connect_one, &clients[1]);
-	registry_run();
-	assert_int_equal(server->ret, -ECONNABORTED);
-	assert_int_equal(two[0].result, -ECONNABORTED);
-	assert_non_null(strstr(two[0].reason, "has failed: no more"));
-	assert_int_equal(two[1].result, 0);
-	assert_int_equal(clients[1].ret, 0);
-}
-
-static void connect_datagrams(void *data)
-{
-	struct end *end = data;
-	struct hartebeest_pair pair;
-
-	must(qp_make(end->hb, "qp", "pd", IBV_QPT_UD, "cq", "cq", NULL));
-	begin_pair(&pair, "qp", &end->request);
-	end->ret = hartebeest_pairs_connect(end->hb, &pair, 1, soon(10000));
-}
-
 /* A server has one UD queue pair for all clients, and an address of each. */
-static void clients_with_datagrams(void **state)
+static void clients_with_datagrams(void)
 {
-	static struct hartebeest_client requests[2];
-	struct end *server = &ends[0], *clients = &ends[1];
+	struct hartebeest_client requests[2];	/* as the server has them */
+	struct hartebeest_pair pairs[2], pair;
 	struct hartebeest_ud_address address;
 	struct ibv_qp *qp;
 	int i;
 
-	(void)state;
-	listen_at(server);
-	must(qp_make(server->hb, "ud", "pd", IBV_QPT_UD, "cq", "cq", NULL));
+	play("0 listens, 1-2 ask");
 	for (i = 0; i < 2; i++) {
-		ask(&clients[i], "x");
-		assert_string_equal(accepted(server), "x");
-		requests[i] = server->request;
-		begin_pair(&two[i], "ud", &requests[i]);
-		crew_start(connect_datagrams, &clients[i]);
+		play("0 accepts %d", i + 1);
+		requests[i] = ends[0].request;
+		begin_pair(&pairs[i], &requests[i]);
 	}
-	crew_start(connect_two, server);
-	registry_run();
-	assert_int_equal(server->ret, 0);
+	for (i = 0; i <= 2; i++)
+		must(qp_make(ends[i].hb, "qp", "pd", IBV_QPT_UD, "cq", "cq", NULL));
+	assert_int_equal(hartebeest_pairs_connect(ends[0].hb, pairs, 2, HARTEBEEST_ONCE), -EAGAIN);
+	for (i = 1; i <= 2; i++) {
+		begin_pair(&pair, &ends[i].request);
+		must(hartebeest_pairs_connect(ends[i].hb, &pair, 1, 0));
+	}
+	must(hartebeest_pairs_connect(ends[0].hb, pairs, 2, 0));
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(clients[i].ret, 0);
-		must(hartebeest_qp_get(clients[i].hb, "qp", &qp));
-		must(hartebeest_qp_ud_address(server->hb, "ud", requests[i].peer_key, &address));
+		must(hartebeest_qp_get(ends[i + 1].hb, "qp", &qp));
+		must(hartebeest_qp_ud_address(ends[0].hb, "qp", requests[i].peer_key, &address));
 		assert_int_equal(address.qp_num, qp->qp_num);
 	}
-	must(hartebeest_service_leave(clients[0].hb, "kv", &clients[0].request));
-	assert_int_equal(hartebeest_qp_follow(server->hb, "ud", requests[0].peer_key, NULL,
-					      HARTEBEEST_ONCE), -ESHUTDOWN);
-	assert_int_equal(hartebeest_qp_follow(server->hb, "ud", requests[1].peer_key, NULL,
-					      HARTEBEEST_ONCE), 0);
+	play("1 leaves");
+	for (i = 0; i < 2; i++)
+		assert_int_equal(hartebeest_qp_follow(ends[0].hb, "qp", requests[i].peer_key, NULL,
+						      HARTEBEEST_ONCE), i ? 0 : -ESHUTDOWN);
 }
 
-/* Each client notices that its server was replaced, and connects to the new one. */
-static void follow_server(void *data)
+/* -------------------------------------------------------------------- out of memory --- */
+
+static void a_request_that_cannot_be_kept(void)
 {
-	struct end *end = data;
-
-	assert_int_equal(hartebeest_qp_follow(end->hb, "qp", end->request.peer_key, NULL,
-					      soon(60000)), 1);
-	must(hartebeest_qp_confirm(end->hb, "qp", end->request.peer_key, soon(60000)));
-	crowd.gone++;
-}
-
-static void a_crowd(void **state)
-{
-	static size_t living;
-	struct end *server = &ends[crowd_size];
-	size_t i;
-
-	(void)state;
-	a_crowd_comes(BEEST_MS);
-	assert_true(crowd.longest < BEEST_SECOND);	/* no client was held up */
-
-	kill_end(server);
-	memset(&crowd, 0, sizeof(crowd));
-	living = 0;
-	for (i = 0; i < crowd_size; i++)
-		if (ends[i].hb) {
-			crew_start(follow_server, &ends[i]);
-			living++;
-		}
-	assert_int_equal(living, crowd_size - clients_of(0, 3));
-	crew_start(serve, server);
-	crew_start(stop_serving, &living);
-	registry_run();
-	assert_int_equal(crowd.gone, living);
-	assert_int_equal(serving.again, crowd_size);
-	/* The server cannot know that some have crashed. */
-	assert_int_equal(serving.count, crowd_size);
-}
-
-static void all_at_once(void **state)
-{
-	(void)state;
-	a_crowd_comes(0);
-	assert_true(crowd.longest < 2 * BEEST_SECOND);
-}
-
-static void server_restart(void *data)
-{
-	(void)data;
-	crew_pass(50 * BEEST_MS);
-	fake_kv_restart(fake_kv_server("a:1"));
-}
-
-/* The server restarts while they come or, in a small crowd, when all are here. */
-static void a_crowd_and_a_restart(void **state)
-{
-	(void)state;
-	crew_start(server_restart, NULL);
-	a_crowd_comes(BEEST_MS);
-}
-
-static void a_request_that_cannot_be_kept(void **state)
-{
-	struct end *server = &ends[0], *client = &ends[1];
-
-	(void)state;
-	listen_at(server);
-	open_end(client);
+	play("0 listens, 1 opens");
 	puts_fail = 1;
-	assert_int_equal(hartebeest_service_request(client->hb, "kv", "lost", 4,
-						    &client->request, 0), -ENOMEM);
+	play("1 asks lost: ENOMEM no memory, 1 asks kept, 0 accepts kept, 0 accepts nobody");
 	assert_int_equal(puts_fail, 0);
-	assert_error_is("no memory, 0 to go");
-	ask(client, "kept");
-	assert_string_equal(accepted(server), "kept");
-	NOBODY(server);
-}
-
-/* Others find this process later. */
-static void a_presence_that_cannot_be_kept(void **state)
-{
-	struct end *end = &ends[0];
-
-	(void)state;
-	open_end(end);
-	kind_fails = BEEST_KIND_RANK;
-	puts_fail = 1;
-	assert_int_equal(hartebeest_msg_push(end->hb, "m", "x", 1, 0), -ENOMEM);
-	assert_int_equal(puts_fail, 0);
-	must(hartebeest_msg_push(end->hb, "m", "x", 1, 0));
-	assert_non_null(fake_kv_get(fake_kv_server("a:1"),
-				    end->hb->registry->keys[BEEST_KEY_RANK], NULL));
-}
-
-/* Publishes the queue pair "qp" under @key. */
-static void enter(struct end *end, const char *key)
-{
-	open_end(end);
-	publish(end, key);
-}
-
-static void meet(struct end *end, const char *peer_key)
-{
-	must(hartebeest_qp_fetch(end->hb, peer_key, NULL, 0));
-	must(hartebeest_qp_connect(end->hb, "qp", peer_key, 0));
 }
 
 /* The echo reaches the peer by the next call at this end. */
-static void an_echo_that_cannot_be_kept(void **state)
+static void an_echo_that_cannot_be_kept(void)
 {
-	struct end *one = &ends[0], *other = &ends[1], *replacement = &ends[2];
-
-	(void)state;
-	enter(one, "one");
-	enter(other, "other");
-	meet(one, "other");
-	kill_end(other);
-	enter(replacement, "other");
-	meet(replacement, "one");
-
+	play("0 publishes one, 1 publishes other, 0 connects other, 1 dies, 2 publishes other, "
+	     "2 connects one");
 	kind_fails = BEEST_KIND_QP;
 	puts_fail = 1;
-	assert_int_equal(hartebeest_qp_follow(one->hb, "qp", "other", NULL, HARTEBEEST_ONCE),
-			 -ENOMEM);
+	play("0 follows other: ENOMEM, 0 confirms other, 2 confirms one");
 	assert_int_equal(puts_fail, 0);
-	must(hartebeest_qp_confirm(one->hb, "qp", "other", soon(1000)));
-	must(hartebeest_qp_confirm(replacement->hb, "qp", "one", soon(1000)));
 }
 
-/* The server fails for a moment, but works again when the client leaves. */
-static void leaving_after_a_failure(void **state)
+/* Others find this process later. */
+static void a_presence_that_cannot_be_kept(void)
 {
-	struct fake_kv_server *memcached = fake_kv_server("a:1");
-	struct end *server = &ends[0], *client = &ends[1];
-	char byte;
+	struct hartebeest_context *hb = open_end(&ends[0]);
 
-	(void)state;
-	ask(client, "one");
-	memcached->error = ECONNREFUSED;
-	assert_int_equal(hartebeest_msg_wait(client->hb, "nothing", &byte, 1, NULL,
-					     HARTEBEEST_ONCE), -EAGAIN);
-	memcached->error = 0;
-	must(hartebeest_service_leave(client->hb, "kv", &client->request));
-	listen_at(server);
-	NOBODY(server);
+	kind_fails = BEEST_KIND_RANK;
+	puts_fail = 1;
+	assert_int_equal(hartebeest_msg_push(hb, "m", "x", 1, 0), -ENOMEM);
+	assert_int_equal(puts_fail, 0);
+	must(hartebeest_msg_push(hb, "m", "x", 1, 0));
+	assert_non_null(fake_kv_get(fake_kv_server("a:1"), hb->registry->keys[BEEST_KEY_RANK],
+				    NULL));
 }
 
-static int requests_of_first;		/* the first listener is held up at its third request */
+/* ----------------------------------------------------------------------------- scenes --- */
 
-static int64_t hold_store(const struct beest_kv *kv)
+#define STEPS(title, steps) { title, steps, NULL }
+#define SCENE(name) { #name, NULL, name }
+
+static const struct scene {
+	const char *title;
+	const char *steps;		/* NULL: function() plays it */
+	void (*function)(void);
+} scenes[] = {
+	STEPS("whether or not anybody listens, a request is stored; the oldest is served first",
+	  "1-100 ask, 0 listens, 0 accepts 1-100, 0 accepts nobody"),
+	STEPS("a client is told why it is not served",
+	  "1 asks, 1 fetches: ETIMEDOUT no process listens to service 'kv', 0 listens, "
+	  "1 fetches: ETIMEDOUT listens to service 'kv' and has not accepted this request, "
+	  "0 accepts 1, 0 waits, "
+	  "1 fetches: ETIMEDOUT listens to service 'kv' and has accepted this request, "
+	  "0 stops, 1 fetches: ETIMEDOUT which has stopped, 0 listens, "
+	  "1 fetches: ETIMEDOUT listens to service 'kv' and has accepted this request, "
+	  "0 closes, 1 fetches: ETIMEDOUT the last to listen to service 'kv' is pid, "
+	  "1 fetches: ETIMEDOUT which has left"),
+	STEPS("the shortest limits suffice",
+	  "0 listens once, 1 asks once, 0 accepts 1 once, 2 listens late, 3 asks late, "
+	  "2 accepts 1 again late, 2 accepts 3 late"),
+
+	/* listeners */
+	STEPS("the last listener has the service",
+	  "0 listens, 2 asks, 0 accepts 2, 1 listens, "
+	  "0 accepts: EADDRINUSE service 'kv' is served by pid, 3 asks, 1 accepts 2 again, "
+	  "1 accepts 3, 0 accepts: EADDRINUSE, 0 listens, 0 accepts 2-3 again, 0 accepts nobody, "
+	  "1 accepts: EADDRINUSE"),
+	STEPS("a listener stays replaced until it listens again, and then replaces the other, even "
+	  "without the list",
+	  "0 listens, 1 listens, 0 accepts: EADDRINUSE, memcached is emptied, "
+	  "0 accepts: EADDRINUSE, 2 asks, 1 accepts 2, 0 listens, 1 accepts: EADDRINUSE, "
+	  "memcached is emptied, 0 listens, 1 accepts: EADDRINUSE, 3 asks, 0 accepts 3"),
+	STEPS("listening twice changes nothing",
+	  "0 listens, 1-2 ask, 0 accepts 1, 0 listens, 0 accepts 2, 0 accepts nobody"),
+	STEPS("listening twice changes nothing, even if the list was evicted",
+	  "0 listens, 1 asks, 0 accepts 1, memcached evicts list, 0 listens, 0 accepts nobody"),
+	STEPS("a listener that was killed and begins again gets all requests that are still stored",
+	  "0 listens, 1-40 ask, 0 accepts 1-30, 1-10 leave, 21-35 leave, 0 dies, 0 listens, "
+	  "0 accepts 11-20 again, 0 accepts 36-40, 0 accepts nobody"),
+	STEPS("a listener stops",
+	  "0 listens, 1 asks, 0 accepts 1, 0 stops, 0 accepts: ENOTCONN, 0 stops: ENOENT, "
+	  "2 asks, 3 listens, 3 accepts 1 again, 3 accepts 2"),
+	STEPS("a thread stops listening while two others accept",
+	  "0 listens, 0 accepts: ENOTCONN does not listen to service 'kv' while "
+	  "0 accepts: ENOTCONN while 1 seconds pass then 0 stops"),
+	STEPS("what a context had as an earlier listener does not hide what it had later",
+	  "0 listens, 1 listens, 0 listens, 2 asks, 0 accepts 2, memcached restarts, 2 waits, "
+	  "0 accepts nobody"),
+
+	/* what a list and a listener know */
+	STEPS("the greatest word of the list counts, whatever their order",
+	  "1-4 ask, memcached evicts list, 1 is listed accepted, 1 is listed asked, "
+	  "2 is listed ended, 2 is listed accepted, 2 is listed asked, 3 is listed unknown, "
+	  "4 is listed asked, 0 listens, 0 accepts 1 again, 0 accepts 4, 0 accepts nobody"),
+	STEPS("what a listener knows outlives the list",
+	  "0 listens, 1-3 ask, 0 accepts 1-3, 0 refuses, memcached evicts list, "
+	  "1 is listed asked, 2 is listed accepted, 3 is listed accepted, 0 accepts nobody, "
+	  "4 listens, 4 accepts 1-2 again, 4 accepts nobody"),
+
+	/* leaving */
+	STEPS("a client that has left is not accepted",
+	  "1-3 ask, 1 leaves, 1 leaves: ENOENT, 2 closes, 0 listens, 0 accepts 3, "
+	  "0 accepts nobody, 1 asks, 0 accepts 1"),
+	STEPS("a request that was refused is given to no later listener, although its client lives",
+	  "0 listens, 1-2 ask, 0 accepts 1, 0 refuses, 0 accepts 2, 1 waits, 3 listens, "
+	  "3 accepts 2 again, 3 accepts nobody"),
+	STEPS("nor if its client computes, and so looks only after a long while",
+	  "0 listens, 1 asks, 0 accepts 1, 0 refuses, 120 seconds pass, 1 waits, 2 listens, "
+	  "2 accepts nobody"),
+	STEPS("nor on an empty server, as the client knows that it was refused",
+	  "0 listens, 1-2 ask, 0 accepts 1, 0 refuses, 1 waits, memcached restarts, 2 waits, "
+	  "1 waits, 0 accepts 2, 3 listens, 3 accepts 2 again, 3 accepts nobody, 1 leaves"),
+	STEPS("a server fails for a moment, but works again when the client leaves",
+	  "1 asks, memcached is down, 1 waits once: EAGAIN server a:1, memcached is up, "
+	  "1 leaves, 0 listens, 0 accepts nobody"),
+	STEPS("a client without a rank that gives up ends only the waits for its own records",
+	  "0 listens, 1 asks, 0 accepts 1, 0-1 publish, 0 connects, 1 gives up, "
+	  "0 confirms: ECONNABORTED has failed: no more, 0 waits, 2 asks, 0 accepts 2"),
+
+	/* a server that loses something, or is away */
+	STEPS("a client that waits stores the list, which is all that was evicted",
+	  "1 asks, memcached evicts list, 0 listens, 0 accepts nobody, 1 waits, 0 accepts 1, "
+	  "memcached evicts list, 0 accepts nobody, 1 waits, 0 accepts nobody, 2 listens, "
+	  "2 accepts 1 again"),
+	STEPS("clients that wait store their requests, which were evicted",
+	  "0 listens, 1 asks, memcached evicts 1, 0 accepts nobody, 1 waits, 0 accepts 1, "
+	  "memcached evicts list, 2 asks, 0 accepts 2, 0 accepts nobody, memcached evicts 2, "
+	  "2 waits, 1 waits, 0 accepts nobody, 3 listens, 3 accepts 2 again, 3 accepts 1 again"),
+	STEPS("a request is served once, however often the server is restarted",
+	  "0 listens, 1 asks, 0 accepts 1, memcached restarts, 1 waits, 0 accepts nobody, "
+	  "memcached restarts, 1 waits, memcached restarts, 1 waits, 0 accepts nobody, "
+	  "2 asks, 0 accepts 2, 0 accepts nobody"),
+	STEPS("clients that wait ask again on an empty server, and the next listener gets them all",
+	  "0 listens, 1-2 ask, 0 accepts 1, memcached restarts, 3 asks, 1-2 wait, 0 accepts 2-3, "
+	  "0 accepts nobody, 0 dies, 0 listens, 0 accepts 1-3 again, 0 accepts nobody, "
+	  "2 leaves, 4 listens, 4 accepts 1 again, 4 accepts 3 again, 4 accepts nobody"),
+	STEPS("a listener gets a request that the former one had before a restart, and passed over",
+	  "0 listens, 1 asks, 0 accepts 1, memcached restarts, 1 waits, 2 asks, 0 accepts 2, "
+	  "0 dies, 0 listens, 0 accepts 1-2 again, 0 accepts nobody"),
+	STEPS("a server is away",
+	  "0 opens, memcached is down, 0 asks: ECONNREFUSED tried for 10 s: server a:1, "
+	  "0 listens: ECONNREFUSED, memcached is up, 0 listens, memcached is down, "
+	  "0 accepts: ECONNREFUSED, 0 accepts once: EAGAIN server a:1, memcached is up, "
+	  "1 asks, 0 accepts 1"),
+	STEPS("a request is accepted once, and its client is told the truth",
+	  "a command fails, 1 asks, 0 listens, 0 accepts 1, 2 asks, 0 accepts 2, "
+	  "0 accepts once: EAGAIN, 1 leaves, memcached makes late writes"),
+	STEPS("the same after a server lost everything and its clients ask again",
+	  "0 listens, 1-2 ask, 2 publishes end, 0 accepts 1, memcached restarts, "
+	  "memcached is slow, a command fails, 2 waits, 1 waits, memcached makes late writes, "
+	  "0 accepts 2, 0 accepts nobody, memcached has qp/end"),
+
+	/* the list */
+	STEPS("whoever comes and goes leaves nothing in the list",
+	  "0 listens, 2 asks, 0 accepts 2, 500 times 1 asks then 0 accepts 1 then 1 leaves, "
+	  "the list has 80-16384, 3 listens, the list has 80-16384, 3 accepts 2 again, "
+	  "3 accepts nobody"),
+	STEPS("whoever comes and goes leaves nothing in the list once a process listens",
+	  "2 asks, 500 times 1 asks then 1 leaves, 3 listens, the list has 80-16384, "
+	  "3 accepts 2, 3 accepts nobody"),
+	STEPS("a list has 12 bytes for each client that was accepted, and is renewed in time",
+	  "0 listens, 4 times 1-200 ask then 0 accepts 1-200, the list has 9600-23296, "
+	  "8 times 600 seconds pass then 1 waits then 0 accepts nobody, "
+	  "the list has 9600-23296, 201 listens, 201 accepts 1 again"),
+	STEPS("a listener writes a list of many that wait again, with many of them in one entry",
+	  "memcached takes 1048496, 1 asks, requests fill 700000, 2 asks, 0 listens, "
+	  "the list has 96000-200000, 0 accepts 1"),
+	STEPS("while a listener accepts, no client is refused for what the list does not need",
+	  "memcached takes 1048496, 1 asks, requests fill 1048496, 0 listens, 0 accepts 1, "
+	  "ends fill 1048496, "
+	  "2 asks once: EAGAIN ; its listener makes room when it next accepts, "
+	  "2 asks while 0 accepts 2, ends fill 1048496, 1 leaves"),
+	STEPS("nor on a small server",
+	  "memcached takes 32768, 1 asks, requests fill 32768, 0 listens, 0 accepts 1, "
+	  "ends fill 32768, "
+	  "2 asks once: EAGAIN ; its listener makes room when it next accepts, "
+	  "2 asks while 0 accepts 2, ends fill 32768, 1 leaves"),
+	STEPS("the latest foreign entries are kept, up to a limit, and hinder nobody",
+	  "0 listens, 1-2 ask, 0 accepts 1-2, foreign entries fill 10000, "
+	  "4 times 1300 seconds pass then 1-2 wait then 0 accepts once: EAGAIN, "
+	  "the list has 10000-10400, foreign entries fill 100000, 0 accepts once: EAGAIN, "
+	  "the list has 16384-16784, "
+	  "4 times 1300 seconds pass then 1-2 wait then 0 accepts once: EAGAIN, "
+	  "the list has 16384-16784, 3 listens, 3 accepts 1 again"),
+	STEPS("a list lives on that its first client stored long before anybody listened",
+	  "1-2 ask, 4 times 860 seconds pass then 1-2 wait, 0 listens, 0 accepts 1-2, "
+	  "0 accepts nobody, 200 seconds pass, the list has 1-400, 0 accepts nobody, "
+	  "3 listens, 3 accepts 1 again"),
+
+	SCENE(asked_and_accepted),
+	SCENE(data_of_all_sizes),
+	SCENE(names_and_arguments),
+	SCENE(a_listener_that_fails),
+	SCENE(others_listen_meanwhile),
+	SCENE(a_listener_that_stores_late),
+	SCENE(foreign_records),
+	SCENE(a_request_without_a_record),
+	SCENE(requests_are_forgotten),
+	SCENE(a_listener_of_a_full_list),
+	SCENE(a_full_list_is_named),
+	SCENE(many_that_came_and_went),
+	SCENE(many_requests_and_a_restart),
+	SCENE(a_request_and_a_silent_server),
+	SCENE(a_request_that_failed),
+	SCENE(closed_while_its_request_moves),
+	SCENE(an_answer_that_does_not_come),
+	SCENE(several_servers),
+	SCENE(looking_once),
+	SCENE(costs_of_a_request),
+	SCENE(clients_with_datagrams),
+	SCENE(a_request_that_cannot_be_kept),
+	SCENE(a_presence_that_cannot_be_kept),
+	SCENE(an_echo_that_cannot_be_kept),
+};
+
+static void scene_play(void **state)
 {
-	const struct hartebeest_context *hb = ends[0].hb;
+	static const enum fake_kv_manner manners[] = {
+		FAKE_KV_REFUSED, FAKE_KV_LOST, FAKE_KV_LATE,
+	};
+	const struct scene *scene = *state;
+	size_t k;
 
-	return hb && hb->registry && kv == hb->registry->kv && ++requests_of_first == 3 ?
-	       300 * BEEST_MS : 0;
-}
-
-static void accept_and_go_on(void *data)
-{
-	struct end *end = data;
-
-	assert_string_equal(accepted(end), "one");	/* stored late */
-	end->ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(3000));
-}
-
-static void listen_meanwhile(void *data)
-{
-	struct end *end = data;
-
-	crew_pass(100 * BEEST_MS);
-	listen_at(end);
-	crew_pass(BEEST_SECOND);
-	end->ret = hartebeest_service_accept(end->hb, "kv", &end->request, soon(1000));
-}
-
-/*
- * From the manual: "A service has one listener: the last process that called this function
- * is it."
- */
-static void a_listener_that_stores_late(void **state)
-{
-	(void)state;
-	listen_at(&ends[0]);
-	ask(&ends[2], "one");
-	requests_of_first = 0;
-	fake_kv.hold = hold_store;
-	crew_start(accept_and_go_on, &ends[0]);
-	crew_start(listen_meanwhile, &ends[1]);
-	registry_run();
-	fake_kv.hold = NULL;
-	assert_int_equal(ends[1].ret, 0);
-	assert_int_equal(ends[0].ret, -EADDRINUSE);
-}
-
-/* The client knows that it was refused, and does not ask again on an empty server. */
-static void refused_after_a_restart(void **state)
-{
-	struct end *server = &ends[0];
-
-	(void)state;
-	listen_at(server);
-	ask(&ends[1], "no");
-	ask(&ends[2], "yes");
-	assert_string_equal(accepted(server), "no");
-	must(hartebeest_service_leave(server->hb, "kv", &server->request));
-	wait_in_vain(&ends[1]);
-	fake_kv_restart(fake_kv_server("a:1"));
-	wait_in_vain(&ends[2]);
-	wait_in_vain(&ends[1]);
-	assert_string_equal(accepted(server), "yes");
-	listen_at(&ends[3]);
-	assert_string_equal(accepted(&ends[3]), "yes");
-	NOBODY(&ends[3]);
-	must(hartebeest_service_leave(ends[1].hb, "kv", &ends[1].request));
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-/* What a client hears that waits for the queue pair of the service's end. */
-static void waits_for_nothing(struct end *client, const char *text)
-{
-	const char *key = client->request.peer_key;
-
-	assert_int_equal(hartebeest_qp_fetch(client->hb, key, NULL, soon(1000)), -ETIMEDOUT);
-	if (!strstr(hartebeest_error(), text))
-		print_error("%s\n", hartebeest_error());
-	assert_non_null(strstr(hartebeest_error(), text));
-}
-
-static void a_client_that_is_not_served(void **state)
-{
-	struct end *server = &ends[0], *client = &ends[1];
-
-	(void)state;
-	ask(client, "x");
-	waits_for_nothing(client, "; no process listens to service 'kv'; ");
-	listen_at(server);
-	waits_for_nothing(client, " listens to service 'kv' and has not accepted this request; ");
-	assert_string_equal(accepted(server), "x");
-	wait_in_vain(server);
-	waits_for_nothing(client, " listens to service 'kv' and has accepted this request; ");
-	must(hartebeest_service_close(server->hb, "kv"));
-	waits_for_nothing(client, ", which has stopped; ");
-	listen_at(server);
-	waits_for_nothing(client, " listens to service 'kv' and has accepted this request; ");
-	close_end(server);
-	waits_for_nothing(client, "; the last to listen to service 'kv' is pid ");
-	waits_for_nothing(client, ", which has left; ");
+	if (scene->function) {
+		scene->function();
+		return;
+	}
+	if (!strstr(scene->steps, "a command fails")) {
+		play("%s", scene->steps);
+		return;
+	}
+	for (k = 0; k < BEEST_COUNT(manners); k++) {
+		turn.manner = manners[k];
+		for (turn.nth = 1, fake_kv.fired = 1; fake_kv.fired && turn.nth <= 60; turn.nth++) {
+			begin_again();
+			play("%s", scene->steps);
+		}
+		assert_true(turn.nth > 20);
+	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(asked_and_accepted),
-		TEST(a_client_that_is_not_served),
-		TEST(asked_before_anybody_listens),
-		TEST(data_of_all_sizes),
-		TEST(names_and_arguments),
-		TEST(two_services),
-		TEST(the_last_listener_has_it),
-		TEST(a_listener_that_was_replaced),
-		TEST(a_listener_that_fails),
-		TEST(others_listen_meanwhile),
-		TEST(listening_twice_changes_nothing),
-		TEST(listening_again_after_an_eviction),
-		TEST(a_listener_that_is_killed),
-		TEST(a_listener_that_stops),
-		TEST(a_client_that_left_is_not_accepted),
-		TEST(refused_by_later_listeners),
-		TEST(refused_after_a_long_while),
-		TEST(foreign_records),
-		TEST(a_request_without_a_record),
-		TEST(requests_are_forgotten),
-		TEST(requests_only_go_on),
-		TEST(an_evicted_list),
-		TEST(a_list_stays_short),
-		TEST(a_list_of_many),
-		TEST(a_list_of_many_that_wait),
-		TEST(a_list_that_is_full),
-		TEST(a_listener_of_a_full_list),
-		TEST(a_full_list_is_named),
-		TEST(a_list_with_foreign_entries),
-		TEST(a_list_that_is_old),
-		TEST(many_that_came_and_went),
-		TEST(served_once_whatever_is_lost),
-		TEST(the_server_is_restarted),
-		TEST(had_before_the_restart),
-		TEST(many_requests_and_a_restart),
-		TEST(a_request_and_a_silent_server),
-		TEST(two_listeners_and_a_restart),
-		TEST(a_thread_stops_listening),
-		TEST(every_command_fails_once),
-		TEST(every_command_fails_once_after_a_restart),
-		TEST(a_request_that_failed),
-		TEST(a_request_that_cannot_be_kept),
-		TEST(a_presence_that_cannot_be_kept),
-		TEST(an_echo_that_cannot_be_kept),
-		TEST(closed_while_its_request_moves),
-		TEST(an_answer_that_does_not_come),
-		TEST(a_server_that_is_away),
-		TEST(several_servers),
-		TEST(evicted_records),
-		TEST(the_shortest_limits),
-		TEST(looking_once),
-		TEST(costs_of_a_request),
-		TEST(a_client_that_gives_up),
-		TEST(clients_with_datagrams),
-		TEST(refused_after_a_restart),
-		TEST(a_listener_that_stores_late),
-		TEST(leaving_after_a_failure),
-		TEST(a_crowd),
-		TEST(all_at_once),
-		TEST(a_crowd_and_a_restart),
-	};
+	struct CMUnitTest tests[BEEST_COUNT(scenes)];
+	size_t i;
 
-	stride = unit_stride(7);
-	crowd_size = CLIENTS / stride;
+	for (i = 0; i < BEEST_COUNT(scenes); i++)
+		tests[i] = (struct CMUnitTest){
+			scenes[i].title, scene_play, setup, teardown, (void *)&scenes[i],
+		};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
