@@ -1349,9 +1349,9 @@ static const struct scene {
 	STEPS("a request that was refused is given to no later listener, although its client lives",
 	  "0 listens, 1-2 ask, 0 accepts 1, 0 refuses, 0 accepts 2, 1 waits, 3 listens, "
 	  "3 accepts 2 again, 3 accepts nobody"),
-	STEPS("nor if its client computes, and so looks only after a long while",
-	  "0 listens, 1 asks, 0 accepts 1, 0 refuses, 120 seconds pass, 1 waits, 2 listens, "
-	  "2 accepts nobody"),
+	STEPS("nor if the list is evicted, and its client computes and looks after a long while",
+	  "0 listens, 1 asks, 0 accepts 1, 0 refuses, memcached evicts list, 120 seconds pass, "
+	  "1 waits, 2 listens, 2 accepts nobody"),
 	STEPS("nor on an empty server, as the client knows that it was refused",
 	  "0 listens, 1-2 ask, 0 accepts 1, 0 refuses, 1 waits, memcached restarts, 2 waits, "
 	  "1 waits, 0 accepts 2, 3 listens, 3 accepts 2 again, 3 accepts nobody, 1 leaves"),
