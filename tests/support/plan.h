@@ -112,7 +112,8 @@ struct plan {
 	bool scattered;			/* queue pair numbers have gaps */
 	enum ibv_qp_type type;		/* of a mesh */
 	int per_peer;			/* queue pairs */
-	int reach;			/* how far away peers are; 0: all ranks are peers */
+	int reach;			/* how far away peers are; 0: all are, with pairs the
+					   two neighbours */
 	bool sealed;
 	bool hosts;			/* deaths are not known, as on other hosts */
 	enum { WAITS, POLLS, GIVES_UP, PATIENCES } patience;	/* in barriers and gathers */

@@ -74,13 +74,24 @@ static void assert_peer(const struct party_member *member, size_t i,
 	assert_int_equal(member->pairs[i].peer.qp_num, number);
 }
 
-static void all_connect(size_t count)
+/* For the next of several cases in one test. */
+static void again(void)
 {
-	size_t i;
+	assert_int_equal(party_teardown(NULL), 0);
+	setup(NULL);
+}
 
-	for (i = 0; i < count; i++)
-		crew_start(party_connect, &party[i]);
+/* These ranks connect, and then those that were started otherwise, too. */
+static void some_connect(int first, int last)
+{
+	for (; first <= last; first++)
+		crew_start(party_connect, &party[first]);
 	registry_run();
+}
+
+static void all_connect(int count)
+{
+	some_connect(0, count - 1);
 }
 
 static void all_came(size_t count)
@@ -92,6 +103,31 @@ static void all_came(size_t count)
 			print_error("rank %d: %s\n", party[i].rank, party[i].error);
 		assert_int_equal(party[i].ret, 0);
 	}
+}
+
+static void connected(int count)
+{
+	all_connect(count);
+	all_came((size_t)count);
+}
+
+/* The call of a rank has failed, and that pair with it. */
+static void assert_failed(int rank, size_t i, int ret, const char *reason)
+{
+	assert_int_equal(party[rank].ret, ret);
+	assert_int_equal(party[rank].pairs[i].result, ret);
+	if (!strstr(party[rank].pairs[i].reason, reason))
+		print_error("%s\n", party[rank].pairs[i].reason);
+	assert_non_null(strstr(party[rank].pairs[i].reason, reason));
+}
+
+/* Ranks 0 and 1 have a pair, of which rank 0 offers regions, and rank 1 has room for them. */
+static void two(int type, uint32_t offered, uint32_t room)
+{
+	party_open(0, 0, 2, NULL);
+	party_open(1, 1, 2, NULL);
+	party_offer(party_pair(&party[0], 1, type), offered, 0);
+	party_offer(party_pair(&party[1], 0, type), 0, room);
 }
 
 /* Gives each pair of ranks RC queue pairs with a region each. */
@@ -137,8 +173,7 @@ static void costs_for(int n)
 {
 	int i;
 
-	party_teardown(NULL);
-	setup(NULL);
+	again();
 	party_open(0, 0, n + 1, NULL);
 	for (i = 1; i <= n; i++) {
 		party_offer(party_pair(&party[0], i, IBV_QPT_RC), 1, 1);
@@ -199,9 +234,9 @@ static void connected_is_said_at_once(void **state)
 	int64_t delay;
 	int i;
 
+	(void)state;
 	for (delay = 0; delay < 20 * BEEST_MS; delay += 7 * BEEST_US + delay / 50) {
-		party_teardown(state);
-		setup(state);
+		again();
 		mesh(2);
 		for (i = 0; i < 2; i++) {
 			assert_int_equal(hartebeest_msg_push(party[i].hb, "opens", "x", 1, 0), 0);
@@ -217,78 +252,10 @@ static void connected_is_said_at_once(void **state)
 	}
 }
 
-static void a_mesh(void **state)
-{
-	int i, j;
-
-	(void)state;
-	mesh(64);
-	all_connect(64);
-	all_came(64);
-	for (i = 0; i < 64; i++)
-		for (j = 0; j < 64; j++)
-			if (i != j)
-				assert_peer(&party[i], to(i, j), &party[j], to(j, i));
-}
-
-/* 8 x 8 ranks with four neighbours each. */
-static void a_stencil(void **state)
-{
-	static const int steps[4][2] = { { 0, 1 }, { 1, 0 }, { 0, -1 }, { -1, 0 } };
-	int i, k, x, y;
-
-	(void)state;
-	for (i = 0; i < 64; i++) {
-		party_open(i, i, 64, NULL);
-		party[i].delay = i * 100 * BEEST_US;
-		for (k = 0; k < 4; k++) {
-			x = (i % 8 + steps[k][0] + 8) % 8;
-			y = (i / 8 + steps[k][1] + 8) % 8;
-			party_offer(party_pair(&party[i], 8 * y + x, IBV_QPT_RC), 1, 1);
-		}
-	}
-	all_connect(64);
-	all_came(64);
-	for (i = 0; i < 64; i++)
-		for (k = 0; k < 4; k++) {
-			x = (i % 8 + steps[k][0] + 8) % 8;
-			y = (i / 8 + steps[k][1] + 8) % 8;
-			assert_peer(&party[i], (size_t)k, &party[8 * y + x], (size_t)(k + 2) % 4);
-		}
-}
-
 /* --------------------------------------------------------------- peers that do not come --- */
 
 #define HINT "; server a:1 answers; HARTEBEEST_JOB (here job) and the servers must be the same " \
 	     "on both sides"
-
-static void a_peer_that_is_missing(void **state)
-{
-	(void)state;
-	mesh(3);
-	party[0].deadline = party[1].deadline = crew_now() + 3 * BEEST_SECOND;
-	crew_start(party_connect, &party[0]);
-	crew_start(party_connect, &party[1]);
-	registry_run();
-	assert_int_equal(party[0].ret, -ETIMEDOUT);
-	assert_peer(&party[0], to(0, 1), &party[1], to(1, 0));
-	assert_peer(&party[1], to(1, 0), &party[0], to(0, 1));
-	assert_int_equal(party[0].pairs[1].result, -ETIMEDOUT);
-	assert_string_equal(party[0].pairs[1].reason,
-			    "no queue pair '2/0' (key hb1/job/qp/2/0) was published");
-	assert_non_null(strstr(party[0].error, "queue pair 'q0-2' and '2/0': after 3 s: no queue "
-			       "pair '2/0' (key hb1/job/qp/2/0) was published; server a:1 "
-			       "answers; this job also has rank 1 on "));
-	assert_non_null(strstr(party[0].error, ", which last waited for queue pair '2/1'; not "
-			       "seen: rank 2; HARTEBEEST_JOB (here job) and the servers must be "
-			       "the same on both sides"));
-
-	party[0].deadline = party[1].deadline = 0;		/* continues from there */
-	all_connect(3);
-	all_came(3);
-	assert_peer(&party[2], to(2, 0), &party[0], to(0, 2));
-	assert_peer(&party[1], to(1, 2), &party[2], to(2, 1));
-}
 
 /* A foreign value under one key is the reason of one pair only. */
 static void a_record_that_is_none(void **state)
@@ -297,8 +264,7 @@ static void a_record_that_is_none(void **state)
 	mesh(3);
 	fake_kv_put(fake_kv_server("a:1"), "hb1/job/qp/1/0", "no record", 9, 0);
 	party[0].deadline = crew_now() + 3 * BEEST_SECOND;
-	crew_start(party_connect, &party[0]);
-	registry_run();
+	some_connect(0, 0);
 	assert_int_equal(party[0].pairs[to(0, 1)].result, -EBADMSG);
 	assert_string_equal(party[0].pairs[to(0, 1)].reason, "queue pair '1/0' (key "
 			    "hb1/job/qp/1/0): 9 bytes are too few for a record");
@@ -312,17 +278,22 @@ static void said_in_order(const char *const *lines, size_t count)
 	const char *at = logged;
 	size_t i;
 
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count && lines[i]; i++) {
 		at = strstr(at, lines[i]);
 		if (!at)
 			fail_msg("not '%s' in its turn in:\n%s", lines[i], logged);
 	}
 }
 
-/* Level debug shows the progress: states, requests with their keys, and what is missing. */
-static void a_failed_bringup_can_be_followed(void **state)
-{
-	static const char *const lines[] = {
+/*
+ * Level debug shows the progress: states, requests with their keys, and what is missing.  Neither
+ * retries nor waits flood the log: there are a few lines a second, not one for each look.
+ */
+static const struct followed {
+	int server_error, ret;
+	const char *lines[10];
+} followed[] = {
+	{ 0, -ETIMEDOUT, {
 		"7 queue pair 'q0-1' is QP ", " of fake0:1, in INIT\n",
 		" to a:1: set hb1/job/qp/0/1 (",
 		"7 look 1 after ", ": 0 of 1 records are there, 1 of 1 own are stored; no queue "
@@ -331,41 +302,32 @@ static void a_failed_bringup_can_be_followed(void **state)
 		"3 queue pair 'q0-1' and '1/0': after 10 s (HARTEBEEST_TIMEOUT): no queue pair "
 		"'1/0' (key hb1/job/qp/1/0) was published" HINT "; unknown environment variable "
 		"HARTEBEEST_TIMOUT, the nearest is HARTEBEEST_TIMEOUT\n",
-	};
-
-	(void)state;
-	logged[0] = '\0';
-	setenv("HARTEBEEST_TIMOUT", "1s", 1);
-	party_pair(party_open(0, 0, 2, NULL), 1, IBV_QPT_RC);
-	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, logged_keep, NULL);
-	crew_start(party_connect, &party[0]);
-	registry_run();
-	assert_int_equal(party[0].ret, -ETIMEDOUT);
-	said_in_order(lines, BEEST_COUNT(lines));
-	/* One line a second, not one for each of thousands of looks. */
-	assert_true(strlen(logged) < 4096);
-}
-
-/* Neither retries nor waits flood the log: there are a few lines a second. */
-static void a_refusing_server_can_be_followed(void **state)
-{
-	static const char *const lines[] = {
+	} },
+	{ ECONNREFUSED, -ECONNREFUSED, {
 		" to a:1: set hb1/job/qp/0/1 (",
 		"4 server a:1: ", "; trying again for up to ",
 		"7 look ", ": server a:1: ", "7 look ", ": server a:1: ",
 		"3 queue pair 'q0-1' and '1/0': ",
-	};
+	} },
+};
+
+static void a_failed_bringup_can_be_followed(void **state)
+{
+	const struct followed *row;
 
 	(void)state;
-	logged[0] = '\0';
-	party_pair(party_open(0, 0, 2, NULL), 1, IBV_QPT_RC);
-	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, logged_keep, NULL);
-	fake_kv_server("a:1")->error = ECONNREFUSED;
-	crew_start(party_connect, &party[0]);
-	registry_run();
-	assert_int_equal(party[0].ret, -ECONNREFUSED);
-	said_in_order(lines, BEEST_COUNT(lines));
-	assert_true(strlen(logged) < 4096);
+	for (row = followed; row < followed + BEEST_COUNT(followed); row++) {
+		again();
+		logged[0] = '\0';
+		setenv("HARTEBEEST_TIMOUT", "1s", 1);
+		party_pair(party_open(0, 0, 2, NULL), 1, IBV_QPT_RC);
+		hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_DEBUG, logged_keep, NULL);
+		fake_kv_server("a:1")->error = row->server_error;
+		some_connect(0, 0);
+		assert_int_equal(party[0].ret, row->ret);
+		said_in_order(row->lines, BEEST_COUNT(row->lines));
+		assert_true(strlen(logged) < 4096);
+	}
 }
 
 /* What was agreed is one line, not one for each queue pair. */
@@ -378,8 +340,7 @@ static void agreements_are_logged_once(void **state)
 	logged[0] = '\0';
 	mesh(4);
 	hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_INFO, logged_keep, NULL);
-	all_connect(4);
-	all_came(4);
+	connected(4);
 	for (i = 0, at = logged; (at = strstr(at, " connected to ")); i++)
 		at++;
 	for (at = logged; (at = strstr(at, "path MTU")); said++)
@@ -394,68 +355,29 @@ static void published_but_not_connected(void **state)
 	mesh(2);
 	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
 	party[0].deadline = crew_now() + BEEST_SECOND;
-	crew_start(party_connect, &party[0]);
-	registry_run();
-	assert_int_equal(party[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(party[0].pairs[0].reason, "queue pair '1/0' (key hb1/job/qp/1/0) "
-			       "was published, but its process has not connected"));
+	some_connect(0, 0);
+	assert_failed(0, 0, -ETIMEDOUT, "queue pair '1/0' (key hb1/job/qp/1/0) was published, but "
+		      "its process has not connected");
 }
 
-static void replacement_connect(void *data)
-{
-	crew_pass(BEEST_SECOND);
-	party_kill(&party[1]);
-	party_open(1, 1, 3, NULL);
-	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 1, 1);
-	party_offer(party_pair(&party[1], 2, IBV_QPT_RC), 1, 1);
-	party_connect(data);
-}
-
-/* Rank 1 has connected and is killed; rank 2 comes only after the replacement of rank 1. */
-static void a_peer_that_is_replaced(void **state)
+/* Only its closed record is left, which confirms the pair with rank 0. */
+static void a_peer_that_has_closed(void **state)
 {
 	(void)state;
 	mesh(3);
-	party[1].deadline = crew_now() + 500 * BEEST_MS;
-	party[2].delay = 2 * BEEST_SECOND;
-	crew_start(replacement_connect, &party[1]);
-	all_connect(3);
-	all_came(3);
-	assert_peer(&party[0], to(0, 1), &party[1], to(1, 0));
-	assert_peer(&party[1], to(1, 0), &party[0], to(0, 1));
-	assert_peer(&party[2], to(2, 1), &party[1], to(1, 2));
+	party[0].count = party[1].count = 1;
+	connected(2);
+	party_close(&party[1]);
+	party[2].pairs[to(2, 1)].peer_key = "1/0";
+	some_connect(2, 2);
+	assert_int_equal(party[2].pairs[to(2, 1)].result, -ETIMEDOUT);
+	assert_non_null(strstr(party[2].pairs[to(2, 1)].reason, "its process has left"));
 }
 
 static void close_later(void *data)
 {
 	crew_pass(500 * BEEST_MS);
 	party_close(data);
-}
-
-/* A peer that confirmed and closed has done its part: its closed record confirms. */
-static void a_peer_that_has_closed(void **state)
-{
-	(void)state;
-	mesh(3);
-	party[2].delay = BEEST_SECOND;
-	crew_start(party_connect, &party[0]);
-	party[1].count = 1;			/* it waits only for rank 0 */
-	crew_start(party_connect, &party[1]);
-	party[0].count = 1;
-	registry_run();
-	all_came(2);
-	crew_start(close_later, &party[1]);
-	party[0].count = 2;
-	party[0].deadline = party[2].deadline = crew_now() + 8 * BEEST_SECOND;
-	party[2].pairs[to(2, 1)].peer_key = "1/0";	/* only the closed record is left */
-	crew_start(party_connect, &party[0]);
-	crew_start(party_connect, &party[2]);
-	registry_run();
-	assert_int_equal(party[0].ret, 0);
-	assert_connected(&party[0], to(0, 2), &party[2]);
-	assert_connected(&party[2], to(2, 0), &party[0]);
-	assert_int_equal(party[2].pairs[to(2, 1)].result, -ETIMEDOUT);
-	assert_non_null(strstr(party[2].pairs[to(2, 1)].reason, "its process has left"));
 }
 
 /* A peer that published but left without connecting is not awaited until the deadline. */
@@ -465,14 +387,11 @@ static void a_peer_that_leaves(void **state)
 	mesh(3);
 	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
 	party[2].delay = 4 * BEEST_SECOND;
-	crew_start(close_later, &party[1]);
-	crew_start(party_connect, &party[0]);
 	party[2].count = 1;
+	crew_start(close_later, &party[1]);
 	crew_start(party_connect, &party[2]);
-	registry_run();
-	assert_int_equal(party[0].ret, -ESHUTDOWN);
-	assert_int_equal(party[0].pairs[0].result, -ESHUTDOWN);
-	assert_non_null(strstr(party[0].pairs[0].reason, "rank 1 on "));
+	some_connect(0, 0);
+	assert_failed(0, 0, -ESHUTDOWN, "rank 1 on ");
 	assert_non_null(strstr(party[0].pairs[0].reason, " has left"));
 	assert_connected(&party[0], to(0, 2), &party[2]);
 	assert_int_equal(party[2].ret, 0);
@@ -554,11 +473,11 @@ static void an_end_that_refuses(void **state)
 	size_t i;
 	int delayed;
 
+	(void)state;
 	for (i = 0; i < BEEST_COUNT(refusals); i++)
 		for (delayed = 0; delayed < 2; delayed++) {
 			refusal_run(&refusals[i], delayed);
-			assert_int_equal(party_teardown(state), 0);
-			setup(state);
+			again();
 		}
 }
 
@@ -606,8 +525,7 @@ static void reads_run(const struct reads *row)
 			if (j != i)
 				party_pair(&party[i], j, IBV_QPT_RC);
 	}
-	all_connect(4);
-	all_came(4);
+	connected(4);
 	for (i = 0; i < 4; i++)
 		for (j = 0; j < 4; j++) {
 			if (j == i)
@@ -631,10 +549,10 @@ static void reads_of_the_whole_device(void **state)
 {
 	size_t i;
 
+	(void)state;
 	for (i = 0; i < BEEST_COUNT(reads); i++) {
 		reads_run(&reads[i]);
-		assert_int_equal(party_teardown(state), 0);
-		setup(state);
+		again();
 	}
 }
 
@@ -654,18 +572,17 @@ static void no_reads(void **state)
 	};
 	size_t i;
 
+	(void)state;
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		fake_verbs.devices[0].attr.max_qp_rd_atom = rows[i].in;
 		fake_verbs.devices[0].attr.max_qp_init_rd_atom = rows[i].out;
 		mesh(2);
 		logged[0] = '\0';
 		hartebeest_log_set(party[0].hb, HARTEBEEST_LOG_WARN, logged_keep, NULL);
-		all_connect(2);
-		all_came(2);
+		connected(2);
 		assert_non_null(strstr(logged, rows[i].said[0]));
 		assert_non_null(strstr(logged, rows[i].said[1]));
-		assert_int_equal(party_teardown(state), 0);
-		setup(state);
+		again();
 	}
 }
 
@@ -690,9 +607,8 @@ static void a_peer_that_comes_and_goes(void **state)
 	(void)state;
 	mesh(2);
 	assert_int_equal(hartebeest_qp_publish(party[1].hb, "q1-0", "1/0", 0), 0);
-	crew_start(party_connect, &party[0]);
 	crew_start(come_and_go, &party[1]);
-	registry_run();
+	some_connect(0, 0);
 	all_came(2);
 	assert_connected(&party[0], to(0, 1), &party[1]);
 }
@@ -720,13 +636,9 @@ static void at_once_or_not(void **state)
 	for (i = 0; i < 2; i++)
 		party[i].deadline = HARTEBEEST_ONCE;
 	for (i = 0; i < 8; i++) {
-		crew_start(party_connect, &party[i % 2]);
-		registry_run();
-		if (i == 0) {
-			assert_int_equal(party[0].ret, -EAGAIN);
-			assert_int_equal(party[0].pairs[0].result, -EAGAIN);
-			assert_non_null(strstr(party[0].pairs[0].reason, "no queue pair '1/0'"));
-		}
+		some_connect(i % 2, i % 2);
+		if (i == 0)
+			assert_failed(0, 0, -EAGAIN, "no queue pair '1/0'");
 	}
 	all_came(2);
 	assert_peer(&party[0], 0, &party[1], 0);
@@ -785,10 +697,9 @@ static void one_key_of_two(void **state)
 	party[2].pairs[0].key = party[0].pairs[0].key;
 	party[2].pairs[0].peer_key = party[0].pairs[0].peer_key;
 	crew_start(party_connect, &party[0]);
-	crew_start(party_connect, &party[2]);
 	crew_start(connect_late, &party[1]);
 	fake_kv.hold = hold_party_0;
-	registry_run();
+	some_connect(2, 2);
 	fake_kv.hold = NULL;
 	assert_int_equal(party[0].ret, -ETIMEDOUT);
 	assert_non_null(strstr(party[0].error, "; another process publishes its own record under "
@@ -824,31 +735,25 @@ static void ask_again(const char *setting)
 	party_open(2, 2, 3, setting);
 	party_offer(party_pair(&party[2], 0, IBV_QPT_RC), 0, 3);
 	party[0].deadline = 0;
-	all_connect(3);
-	all_came(3);
+	connected(3);
 	assert_int_equal(party[2].pairs[0].region_count, 2);
 }
 
 static void asking_again(void **state)
 {
-	(void)state;
-	ask_again(NULL);
-}
-
-/* Each seal of a record has different bytes. */
-static void asking_again_under_a_seal(void **state)
-{
 #ifdef HAVE_CRYPTO
 	char path[SCRATCH_SIZE], setting[128];
+#endif
 
 	(void)state;
+	ask_again(NULL);
+#ifdef HAVE_CRYPTO
+	/* Each seal of a record has different bytes. */
+	again();
 	scratch_text(path, "hartebeest-secret", "0123456789abcdef0123456789abcdef");
 	snprintf(setting, sizeof(setting), "exchange.secret_file=%s", path);
 	ask_again(setting);
 	unlink(path);
-#else
-	(void)state;
-	skip();
 #endif
 }
 
@@ -892,8 +797,7 @@ static void datagrams(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++)
 		datagram_open(i);
-	all_connect(3);
-	all_came(3);
+	connected(3);
 	for (i = 0; i < 3; i++) {
 		assert_connected(&party[i], 0, &party[(i + 1) % 3]);
 		assert_connected(&party[i], 1, &party[(i + 2) % 3]);
@@ -938,8 +842,7 @@ static void peer_is_replaced(int (*look)(struct party_member *member))
 	other = address_of(&party[0], &party[2]);
 	party_kill(&party[1]);
 	datagram_open(1);
-	crew_start(party_connect, &party[1]);
-	registry_run();
+	some_connect(1, 1);
 	assert_int_equal(party[1].ret, 0);
 	told(&party[0], party[0].pairs[0].qp, &rts, &number);
 	modified = fake_verbs.modified_count;
@@ -949,21 +852,13 @@ static void peer_is_replaced(int (*look)(struct party_member *member))
 	assert_ptr_equal(address_of(&party[0], &party[2]), other);
 }
 
-static void datagrams_by_pairs(void **state)
+static void datagrams_of_a_peer_that_is_replaced(void **state)
 {
 	(void)state;
 	peer_is_replaced(look_by_pairs);
-}
-
-static void datagrams_by_following(void **state)
-{
-	(void)state;
+	again();
 	peer_is_replaced(look_by_following);
-}
-
-static void datagrams_by_single_steps(void **state)
-{
-	(void)state;
+	again();
 	peer_is_replaced(look_by_single_steps);
 }
 
@@ -1032,15 +927,12 @@ static void an_own_record_that_is_not_stored(void **state)
 		party_pair(&party[0], 1, IBV_QPT_UD);
 		snprintf(party[0].names[0][1], 24, "own%d-%d", i, 7919 * i);
 		snprintf(party[0].names[0][2], 24, "there");
-		crew_start(party_connect, &party[0]);
-		registry_run();
+		some_connect(0, 0);
 		if (is_stored(up, party[0].names[0][1])) {
 			assert_int_equal(party[0].ret, 0);
 			stored++;
 		} else {
-			assert_int_equal(party[0].ret, -EHOSTDOWN);
-			assert_int_equal(party[0].pairs[0].result, -EHOSTDOWN);
-			assert_non_null(strstr(party[0].error, down));
+			assert_failed(0, 0, -EHOSTDOWN, down);
 			lost++;
 		}
 		party_kill(&party[0]);
@@ -1082,22 +974,17 @@ static void a_datagram_leftover(bool is_known)
 	assert_error_has("(key hb1/job/qp/ud1) was published by a process that is gone; its "
 			 "successor is rank 1 on ");
 	party[2].delay = BEEST_SECOND;
-	all_connect(3);
-	all_came(3);
+	connected(3);
 	for (i = 0; i < 3; i++)
 		assert_peer(&party[i], 0, &party[(i + 1) % 3], 0);
 	fake_process_hides_deaths = false;
 }
 
-static void a_datagram_leftover_of_this_host(void **state)
+static void datagram_leftovers(void **state)
 {
 	(void)state;
 	a_datagram_leftover(true);
-}
-
-static void a_datagram_leftover_of_another_host(void **state)
-{
-	(void)state;
+	again();
 	a_datagram_leftover(false);
 }
 
@@ -1113,32 +1000,12 @@ static void datagrams_at_once(void **state)
 	}
 	for (i = 0; i < 6; i++) {
 		registry_stage.now += 5 * BEEST_SECOND;
-		crew_start(party_connect, &party[i % 3]);
-		registry_run();
+		some_connect(i % 3, i % 3);
 	}
 	all_came(3);
 	for (i = 0; i < 3; i++) {
 		address_of(&party[i], &party[(i + 1) % 3]);
 		address_of(&party[i], &party[(i + 2) % 3]);
-	}
-}
-
-static void regions(void **state)
-{
-	uint32_t i;
-
-	(void)state;
-	party_open(0, 0, 2, NULL);
-	party_open(1, 1, 2, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4, 0);
-	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 4);
-	all_connect(2);
-	all_came(2);
-	assert_int_equal(party[0].pairs[0].region_count, 0);
-	assert_int_equal(party[1].pairs[0].region_count, 4);
-	for (i = 0; i < 4; i++) {
-		assert_int_equal(party[1].regions[0][i].length, 4096 * (i + 1));
-		assert_int_not_equal(party[1].regions[0][i].rkey, 0);
 	}
 }
 
@@ -1149,10 +1016,7 @@ static void regions_of_a_fetched_peer(void **state)
 	const char *key;
 
 	(void)state;
-	party_open(0, 0, 2, NULL);
-	party_open(1, 1, 2, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 4, 0);
-	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 4);
+	two(IBV_QPT_RC, 4, 4);
 	key = party[1].pairs[0].peer_key;
 	assert_int_equal(hartebeest_pairs_connect(party[0].hb, party[0].pairs, 1,
 						  HARTEBEEST_ONCE), -EAGAIN);
@@ -1167,30 +1031,15 @@ static void regions_of_a_fetched_peer(void **state)
 	assert_int_equal(hartebeest_qp_confirm(party[1].hb, NULL, key, 0), -ENOTCONN);
 	assert_error_has("no queue pair of this context is connected to '0/1'");
 
-	/* All at once, and a confirmation by the peer's key alone. */
-	all_connect(2);
-	all_came(2);
-	assert_int_equal(hartebeest_qp_confirm(party[1].hb, NULL, key, 0), 0);
-	assert_int_equal(hartebeest_peer_regions(party[1].hb, key, NULL, 0), 4);
-}
-
-/* Regions are part of the queue pair's record, so they need no further commands. */
-static void regions_cost_no_request(void **state)
-{
-	(void)state;
-	party_open(0, 0, 2, NULL);
-	party_open(1, 1, 2, NULL);
-	party_offer(party_pair(&party[0], 1, IBV_QPT_RC), 3, 0);
-	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 4);
-	all_connect(2);
-	all_came(2);
+	/* All at once, and a confirmation by the peer's key alone: regions cost no further request. */
+	connected(2);
 	fake_kv_count_again();
 	party[1].deadline = HARTEBEEST_ONCE;
-	crew_start(party_connect, &party[1]);
-	registry_run();
+	some_connect(1, 1);
 	assert_int_equal(party[1].ret, 0);
 	assert_int_equal(fake_kv.requests, 1);
-	assert_int_equal(party[1].regions[0][2].length, 3 * 4096);
+	assert_int_equal(hartebeest_qp_confirm(party[1].hb, NULL, key, 0), 0);
+	assert_int_equal(hartebeest_peer_regions(party[1].hb, key, NULL, 0), 4);
 }
 
 /* A room is a capacity, but a peer that offers nothing lacks what is asked for. */
@@ -1202,6 +1051,7 @@ static const struct {
 } rooms[] = {
 	{ IBV_QPT_RC, 0, 0, 0, "" },
 	{ IBV_QPT_RC, 1, 4, 0, "" },
+	{ IBV_QPT_RC, 4, 4, 0, "" },
 	{ IBV_QPT_RC, 3, 2, -EMSGSIZE, "'0/1' offers 3 regions, but there is room for 2" },
 	{ IBV_QPT_RC, 1, 0, -EMSGSIZE, "'0/1' offers 1 regions, but there is room for 0" },
 	{ IBV_QPT_RC, 0, 1, -ENOMSG, "'0/1' offers no regions, but this end has room for 1: the "
@@ -1217,26 +1067,25 @@ static void rooms_and_offers(void **state)
 	uint32_t number;
 	size_t i, k;
 
+	(void)state;
 	for (i = 0; i < BEEST_COUNT(rooms); i++) {
-		party_open(0, 0, 2, NULL);
-		party_open(1, 1, 2, NULL);
-		party_offer(party_pair(&party[0], 1, rooms[i].type), rooms[i].offered, 0);
-		party_offer(party_pair(&party[1], 0, rooms[i].type), 0, rooms[i].room);
+		two(rooms[i].type, rooms[i].offered, rooms[i].room);
 		all_connect(2);
 		assert_int_equal(party[0].ret, 0);
 		assert_int_equal(party[1].ret, rooms[i].ret);
 		assert_int_equal(pair->result, rooms[i].ret);
 		assert_ptr_equal(strstr(pair->reason, rooms[i].reason), pair->reason);
 		assert_int_equal(pair->region_count, rooms[i].offered);
-		for (k = 0; k < BEEST_MIN(rooms[i].offered, rooms[i].room); k++)
+		for (k = 0; k < BEEST_MIN(rooms[i].offered, rooms[i].room); k++) {
 			assert_int_equal(pair->regions[k].length, 4096 * (k + 1));
+			assert_int_not_equal(pair->regions[k].rkey, 0);
+		}
 		/* It is connected, whatever it lacks. */
 		told(&party[1], pair->qp, &now, &number);
 		assert_int_equal(now, IBV_QPS_RTS);
 		told(&party[0], party[0].pairs[0].qp, &now, &number);
 		assert_int_equal(pair->peer.qp_num, number);
-		assert_int_equal(party_teardown(state), 0);
-		setup(state);
+		again();
 	}
 }
 
@@ -1244,16 +1093,12 @@ static void rooms_and_offers(void **state)
 static void an_offer_that_follows(void **state)
 {
 	(void)state;
-	party_open(0, 0, 2, NULL);
-	party_open(1, 1, 2, NULL);
-	party_pair(&party[0], 1, IBV_QPT_RC);
-	party_offer(party_pair(&party[1], 0, IBV_QPT_RC), 0, 1);
+	two(IBV_QPT_RC, 0, 1);
 	all_connect(2);
 	assert_int_equal(party[1].ret, -ENOMSG);
 	party_offer(&party[0].pairs[0], 1, 0);
 	party[1].delay = BEEST_SECOND;
-	all_connect(2);
-	all_came(2);
+	connected(2);
 	assert_int_equal(party[1].regions[0][0].length, 4096);
 }
 
@@ -1474,8 +1319,7 @@ static void a_lost_address_is_not_published(void **state)
 
 	(void)state;
 	mesh(2);
-	all_connect(2);
-	all_came(2);
+	connected(2);
 	server = fake_kv_server("a:1");
 	now = fake_kv_get(server, "hb1/job/qp/0/1", &size);
 	assert_non_null(now);
@@ -1612,8 +1456,7 @@ static void by_pairs(void)
 	assert_int_equal(party[0].ret, -EAGAIN);
 	port_changes();
 	party[0].deadline = 0;
-	all_connect(2);
-	all_came(2);
+	connected(2);
 }
 
 static void by_reconnect(void)
@@ -1628,27 +1471,36 @@ static void by_reconnect(void)
 	both_confirm();
 }
 
+/* Rank 1 has a port, too, which stays as it is. */
+static void two_ports(int type)
+{
+	int rank;
+
+	again();
+	logged[0] = '\0';
+	fake_verbs_infiniband();
+	fake_verbs_add("fake1")->ports[0].lid = 9;
+	for (rank = 0; rank < 2; rank++)
+		port_party(rank, type);
+}
+
 static void a_port_that_changes(void **state)
 {
 	static void (*const ways[])(void) = { by_connect, by_follow, by_pairs, by_reconnect };
+	struct ibv_qp_attr attr;
 	size_t i;
 	int rank;
 
+	(void)state;
 	for (i = 0; i < BEEST_COUNT(ways); i++) {
-		party_teardown(state);
-		setup(state);
-		logged[0] = '\0';
-		fake_verbs_infiniband();
-		fake_verbs_add("fake1")->ports[0].lid = 9;
-		for (rank = 0; rank < 2; rank++)
-			port_party(rank, IBV_QPT_RC);
+		two_ports(IBV_QPT_RC);
 		ways[i]();
-		assert_int_equal(attr_of(&party[1], 0).ah_attr.dlid, NEW_LID);
-		assert_int_equal(attr_of(&party[1], 0).path_mtu, IBV_MTU_1024);
-		assert_int_equal(attr_of(&party[0], 0).ah_attr.dlid, 9);
-		assert_int_equal(attr_of(&party[0], 0).path_mtu, IBV_MTU_1024);
-		assert_int_equal(attr_of(&party[0], 0).qp_state, IBV_QPS_RTS);
-		assert_int_equal(attr_of(&party[1], 0).qp_state, IBV_QPS_RTS);
+		for (rank = 0; rank < 2; rank++) {
+			attr = attr_of(&party[rank], 0);
+			assert_int_equal(attr.ah_attr.dlid, rank ? NEW_LID : 9);
+			assert_int_equal(attr.path_mtu, IBV_MTU_1024);
+			assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+		}
 	}
 }
 
@@ -1677,15 +1529,10 @@ static void datagrams_of_a_port_that_changes(void **state)
 	};
 	struct hartebeest_remote_qp remote;
 	size_t i;
-	int rank;
 
+	(void)state;
 	for (i = 0; i < BEEST_COUNT(ways); i++) {
-		party_teardown(state);
-		setup(state);
-		fake_verbs_infiniband();
-		fake_verbs_add("fake1")->ports[0].lid = 9;
-		for (rank = 0; rank < 2; rank++)
-			port_party(rank, IBV_QPT_UD);
+		two_ports(IBV_QPT_UD);
 		assert_int_equal(publish(&party[0]), 0);
 		assert_int_equal(publish(&party[1]), 0);
 		port_changes();
@@ -1714,8 +1561,7 @@ static void a_reconnection_that_nobody_answers(void **state)
 
 	(void)state;
 	mesh(2);
-	all_connect(2);
-	all_came(2);
+	connected(2);
 	for (i = 0; i < 2; i++) {
 		crew_start(reconnect_alone, &party[0]);
 		registry_run();
@@ -1726,8 +1572,7 @@ static void a_reconnection_that_nobody_answers(void **state)
 				       "hartebeest_pairs_connect())"));
 	}
 
-	all_connect(2);
-	all_came(2);
+	connected(2);
 	for (i = 0; i < 2; i++) {
 		assert_peer(&party[i], 0, &party[!i], 0);
 		assert_int_equal(psn_expected(&party[i]), psn_sent(&party[!i]));
@@ -1754,13 +1599,12 @@ static void the_region_of_a_peer_that_was_replaced(void **state)
 	struct hartebeest_remote_mr region;
 	size_t i;
 
+	(void)state;
 	for (i = 0; i < BEEST_COUNT(pauses); i++) {
-		party_teardown(state);
-		setup(state);
+		again();
 		mesh(2);
 		assert_int_equal(hartebeest_mr_publish(party[1].hb, "mr0", "buffer", 0), 0);
-		all_connect(2);
-		all_came(2);
+		connected(2);
 		assert_int_equal(hartebeest_mr_fetch(party[0].hb, "buffer", &region, 0), 0);
 		party_kill(&party[1]);
 		registry_stage.now += pauses[i];
@@ -1777,74 +1621,50 @@ static void the_region_of_a_peer_that_was_replaced(void **state)
 	}
 }
 
+#define SCENE(test) cmocka_unit_test_setup_teardown(test, setup, party_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(costs, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(connected_is_said_at_once, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(a_mesh, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_stencil, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_is_missing, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_record_that_is_none, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_failed_bringup_can_be_followed, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(a_refusing_server_can_be_followed, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(agreements_are_logged_once, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(published_but_not_connected, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_is_replaced, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(the_region_of_a_peer_that_was_replaced, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_has_closed, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_leaves, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(an_end_that_refuses, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(reads_of_the_whole_device, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(no_reads, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_peer_that_comes_and_goes, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(one_that_cannot_be_connected, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(at_once_or_not, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(once_and_never, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(one_key_of_two, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams_by_pairs, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams_by_following, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams_by_single_steps, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams_have_no_single_peer, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(an_own_record_that_is_not_stored, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(a_datagram_leftover_of_this_host, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(a_datagram_leftover_of_another_host, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams_at_once, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_peer_of_itself, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(an_offer_of_another_domain, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams_that_offer_otherwise, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(asking_again, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(asking_again_under_a_seal, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(regions, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(regions_of_a_fetched_peer, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(regions_cost_no_request, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(rooms_and_offers, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(an_offer_that_follows, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(long_names, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(nonsense, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(structs_that_were_not_initialized, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(the_context_of_a_parent, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_longer_struct, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(a_reconnection_that_nobody_answers, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(a_port_that_changes, setup, party_teardown),
-		cmocka_unit_test_setup_teardown(datagrams_of_a_port_that_changes, setup,
-						party_teardown),
-		cmocka_unit_test_setup_teardown(a_lost_address_is_not_published, setup,
-						party_teardown),
+		SCENE(costs),
+		SCENE(connected_is_said_at_once),
+		SCENE(a_record_that_is_none),
+		SCENE(a_failed_bringup_can_be_followed),
+		SCENE(agreements_are_logged_once),
+		SCENE(published_but_not_connected),
+		SCENE(the_region_of_a_peer_that_was_replaced),
+		SCENE(a_peer_that_has_closed),
+		SCENE(a_peer_that_leaves),
+		SCENE(an_end_that_refuses),
+		SCENE(reads_of_the_whole_device),
+		SCENE(no_reads),
+		SCENE(a_peer_that_comes_and_goes),
+		SCENE(one_that_cannot_be_connected),
+		SCENE(at_once_or_not),
+		SCENE(once_and_never),
+		SCENE(one_key_of_two),
+		SCENE(datagrams),
+		SCENE(datagrams_of_a_peer_that_is_replaced),
+		SCENE(datagrams_have_no_single_peer),
+		SCENE(an_own_record_that_is_not_stored),
+		SCENE(datagram_leftovers),
+		SCENE(datagrams_at_once),
+		SCENE(a_peer_of_itself),
+		SCENE(an_offer_of_another_domain),
+		SCENE(datagrams_that_offer_otherwise),
+		SCENE(asking_again),
+		SCENE(regions_of_a_fetched_peer),
+		SCENE(rooms_and_offers),
+		SCENE(an_offer_that_follows),
+		SCENE(long_names),
+		SCENE(nonsense),
+		SCENE(structs_that_were_not_initialized),
+		SCENE(the_context_of_a_parent),
+		SCENE(a_longer_struct),
+		SCENE(a_reconnection_that_nobody_answers),
+		SCENE(a_port_that_changes),
+		SCENE(datagrams_of_a_port_that_changes),
+		SCENE(a_lost_address_is_not_published),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1063,11 +1063,16 @@ static struct card *card_begin(struct rank *rank)
 	return *card;
 }
 
-static bool is_peer(int one, int other)
+static bool is_near(int one, int other, int reach)
 {
 	int apart = abs(one - other);
 
-	return !plan.reach || BEEST_MIN(apart, plan.size - apart) <= plan.reach;
+	return BEEST_MIN(apart, plan.size - apart) <= reach;
+}
+
+static bool is_peer(int one, int other)
+{
+	return !plan.reach || is_near(one, other, plan.reach);
 }
 
 /* UD: only the numbers tell who is connected. */
@@ -1658,27 +1663,10 @@ static void side_note(struct rank *rank, const struct side *side)
 	twin_note(rank, side->peer, &qp->remote.incarnation);
 }
 
-/* Both neighbours may be the same rank; then there is one pair. */
-static int run_pairs(struct rank *rank, const struct step *step)
+static void pairs_judge(struct rank *rank, const struct side *sides, int count)
 {
-	const int own = slot_of(rank), count = plan.size > 2 ? 2 : 1;
-	struct side sides[2];
-	struct hartebeest_pair pairs[2];
-	int i, ret;
+	int i;
 
-	(void)step;
-	for (i = 0; i < count; i++) {
-		sides[i].peer = neighbour(rank, i ? -1 : 1);
-		side_name(rank, &sides[i]);
-		side_make(rank, &sides[i], &pairs[i]);
-	}
-	ret = hartebeest_pairs_connect(party[own].hb, pairs, (size_t)count, deadline());
-	for (i = 0; i < count && ret < 0; i++)
-		if (pairs[i].result < 0 && !plan.twins &&
-		    may_rely_on(rank, sides[i].peer, here()->step))
-			broken(rank, "the pair with rank %d: %s", sides[i].peer, pairs[i].reason);
-	if (ret < 0)
-		return ret;
 	card_begin(rank);
 	for (i = 0; i < count; i++)
 		side_read(rank, &sides[i]);
@@ -1686,9 +1674,36 @@ static int run_pairs(struct rank *rank, const struct step *step)
 		if (plan.twins)
 			side_note(rank, &sides[i]);
 		else if (ranks[sides[i].peer].through[here()->step])
-			links_match(rank, own, sides[i].peer);
+			links_match(rank, number_of(rank), sides[i].peer);
 	}
-	return 0;
+}
+
+/* With the ranks that are near: both neighbours, unless the plan has peers up to another reach. */
+static int run_pairs(struct rank *rank, const struct step *step)
+{
+	struct side *sides = calloc((size_t)plan.size, sizeof(*sides));
+	struct hartebeest_pair *pairs = calloc((size_t)plan.size, sizeof(*pairs));
+	int i, count = 0, ret;
+
+	(void)step;
+	for (i = 1; i < plan.size; i++) {
+		sides[count].peer = neighbour(rank, i);
+		if (!is_near(number_of(rank), sides[count].peer, BEEST_MAX(plan.reach, 1)))
+			continue;
+		side_name(rank, &sides[count]);
+		side_make(rank, &sides[count], &pairs[count]);
+		count++;
+	}
+	ret = hartebeest_pairs_connect(party[slot_of(rank)].hb, pairs, (size_t)count, deadline());
+	for (i = 0; i < count && ret < 0; i++)
+		if (pairs[i].result < 0 && !plan.twins &&
+		    may_rely_on(rank, sides[i].peer, here()->step))
+			broken(rank, "the pair with rank %d: %s", sides[i].peer, pairs[i].reason);
+	if (ret == 0)
+		pairs_judge(rank, sides, count);
+	free(sides);
+	free(pairs);
+	return ret;
 }
 
 /* Connects either end of a request for a service. */
