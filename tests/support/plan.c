@@ -517,6 +517,7 @@ static void expectation_read(const char *at, struct plan *plan)
 	if (takes(&at, ", not \""))
 		expected->absent = quote_take(&at);
 	takes(&at, ", within @ of *", &expected->within, &expected->after);
+	flag_take(&at, ", alike", &expected->alike);
 	if (*at)
 		is_wrong("no such expectation", begin);
 }
