@@ -47,7 +47,6 @@ struct rank {
 	const char *names;		/* of the passes, for example "aab"; in capitals: gathers */
 	size_t bytes;			/* of each value */
 	int64_t delay;			/* before the first pass */
-	int64_t dies;			/* silently, at the first look from this instant on */
 	bool cancelled;
 	bool stays;			/* after the passes, to look after its records */
 	bool polls_by_itself;		/* one look in each call */
@@ -59,7 +58,6 @@ struct rank {
 	int64_t longest;		/* of the calls */
 	/* In each pass: the requests that only read, and the keys of all others. */
 	uint64_t polls[PASSES + 1], keys[PASSES + 1];
-	int requests;
 };
 
 static struct rank ranks[REGISTRY_RANKS + 1];
@@ -87,29 +85,22 @@ static void count_hook(struct beest_kv *kv, const struct beest_kv_request *reque
 		rank->polls[rank->passed]++;
 }
 
-/* Up to two ranks are held up, each at one of its requests since the last clear(). */
+/* One rank is held up, at one of its requests since the last clear(). */
 static struct hold {
 	const struct rank *rank;
 	int at, requests;
 	int64_t span;
 	int64_t rest;			/* so long in each request after it */
-} holds[2];
+} held;
 
 static int64_t hold_up(const struct beest_kv *kv)
 {
-	const struct rank *rank = rank_of(kv);
-	int64_t span = 0;
-	size_t i;
 	int at;
 
-	for (i = 0; i < BEEST_COUNT(holds); i++) {
-		if (!holds[i].rank || rank != holds[i].rank)
-			continue;
-		at = holds[i].requests++;
-		span += at == holds[i].at ? holds[i].span : at > holds[i].at ? holds[i].rest : 0;
-	}
-
-	return span;
+	if (!held.rank || rank_of(kv) != held.rank)
+		return 0;
+	at = held.requests++;
+	return at == held.at ? held.span : at > held.at ? held.rest : 0;
 }
 
 /* ------------------------------------------------------------------------- ranks --- */
@@ -118,11 +109,7 @@ static int rank_interrupt(void *data)
 {
 	const struct rank *rank = data;
 
-	if (rank->cancelled)
-		return beest_fail(ECANCELED, "cancelled");
-
-	/* As if it were cancelled, it does nothing more. */
-	return rank->dies && crew_now() >= rank->dies ? beest_fail(ECANCELED, "killed") : 0;
+	return rank->cancelled ? beest_fail(ECANCELED, "cancelled") : 0;
 }
 
 static struct rank *rank_make(int slot, int number, int size, const char *names)
@@ -233,8 +220,6 @@ static void rank_run(void *data)
 	crew_pass(rank->delay);
 	for (name = rank->names; *name && rank->ret == 0; name++)
 		rank_pass(rank, *name);
-	if (rank->dies && rank->ret == -ECANCELED)
-		rank_free(rank, true);
 	if (rank->stays)
 		rank_look_after(rank);
 }
@@ -260,7 +245,7 @@ static void clear(void)
 {
 	ranks_free(true);
 	fake_kv_reset();
-	memset(holds, 0, sizeof(holds));
+	memset(&held, 0, sizeof(held));
 }
 
 static void rank_has(const struct rank *rank, int ret, const char *text)
@@ -288,7 +273,7 @@ static int setup(void **state)
 	crew_need();
 	registry_start();
 	server = fake_kv_server("a:1");
-	memset(holds, 0, sizeof(holds));
+	memset(&held, 0, sizeof(held));
 	return 0;
 }
 
@@ -684,8 +669,8 @@ static bool passed_at_last(const struct rank *rank)
 	if (!strstr(rank->error, ": after 3 s" USUAL ": 1 of 3 ranks has not arrived: rank ") &&
 	    !strstr(rank->error, ": after 3 s" USUAL ": all ranks have arrived in the "
 		    "meantime, but ") &&
-	    rank != holds[0].rank)
-		fail_msg("held up at %d: rank %d: %s", holds[0].at, rank->rank, rank->error);
+	    rank != held.rank)
+		fail_msg("held up at %d: rank %d: %s", held.at, rank->rank, rank->error);
 
 	return false;
 }
@@ -706,8 +691,8 @@ static void one_is_held_up_until_the_end(void **state)
 				clear();
 				registry_stage.timeout = 3 * BEEST_SECOND;
 				ranks_make(3, names[row]);
-				holds[0] = (struct hold){ &ranks[which % 2 * 2], which / 2, 0, span,
-							  2 * BEEST_SECOND };
+				held = (struct hold){ &ranks[which % 2 * 2], which / 2, 0, span,
+						      2 * BEEST_SECOND };
 				fake_kv.hold = hold_up;
 				registry_run();
 				for (i = 0; i < 3; i++) {
@@ -1104,8 +1089,7 @@ static void a_poll_beside_a_reader(void **state)
 		ranks_make(40, "A");
 		ranks[2].polls_by_itself = true;
 		fake_kv.hold = hold_up;
-		holds[0] = (struct hold){ &ranks[3 + at / 12], at % 12,
-					   .span = 100 * BEEST_MS };
+		held = (struct hold){ &ranks[3 + at / 12], at % 12, .span = 100 * BEEST_MS };
 		registry_run();
 		all_have(40, 1);
 		if (ranks[2].longest > 10 * FAKE_KV_LATENCY)
@@ -1209,184 +1193,8 @@ static void a_server_without_memory(void **state)
 	}
 }
 
-/* ----------------------------------------------------------- ranks that go and come --- */
-/* promise: hartebeest_msg(3) */
-
-static int64_t replacement_delay;
-static int victim = 2, dies_at, polling;
-
-static void replacement_run(void *data)
-{
-	struct rank *rank = &ranks[victim];
-
-	(void)data;
-	crew_pass(replacement_delay);
-	while (rank->registry && rank->ret == 0 && rank->passed < 2)
-		crew_pass(BEEST_MS / 2);
-	rank_free(rank, true);
-	rank_run(rank_make(3, victim, 3, rank->names));
-}
-
-static void death_hook(struct beest_kv *kv, const struct beest_kv_request *request)
-{
-	struct rank *rank = rank_of(kv);
-
-	(void)request;
-	if (rank == &ranks[victim] && rank->requests++ == dies_at)
-		rank->dies = crew_now();
-}
-
-/*
- * The others pass with the replacement, or all fail with -ESTALE.  True: it had passed before it
- * died.
- */
-static bool killed_once(const char *names)
-{
-	const struct rank *one = &ranks[victim ? 0 : 1], *other = &ranks[victim == 2 ? 1 : 2];
-	bool stale, passed;
-
-	fake_kv.hook = death_hook;
-	ranks_make(3, names);
-	ranks[one->rank].polls_by_itself = polling & 1;
-	ranks[other->rank].polls_by_itself = polling & 2;
-	crew_start(replacement_run, NULL);
-	registry_run();
-	fake_kv.hook = NULL;
-	passed = !ranks[victim].registry && one->passed == 2 && other->passed == 2 &&
-		 ranks[3].passed < 2;
-	stale = one->ret == -ESTALE && other->ret == -ESTALE && ranks[3].ret == -ESTALE;
-	if (!passed && !stale) {
-		if (one->passed != 2 || other->passed != 2 || ranks[3].passed != 2)
-			print_error("'%s', rank %d, request %d (replaced after %d ms), %d held up: "
-				    "%s\n%s\n%s\n", names, victim, dies_at,
-				    (int)(replacement_delay / BEEST_MS), holds[0].at, one->error,
-				    other->error, ranks[3].error);
-		assert_int_equal(one->passed, 2);
-		assert_int_equal(other->passed, 2);
-		assert_int_equal(ranks[3].passed, 2);
-	}
-
-	return passed;
-}
-
-/* One rank is killed after each of its requests in turn, with ranks that wait or that poll. */
-static const struct {
-	int victim, polling;
-	const char *names;
-} deaths[] = {
-	{ 2, 0, "aa" }, { 2, 0, "aA" }, { 2, 0, "AA" }, { 2, 1, "aa" }, { 2, 2, "aA" },
-	{ 2, 3, "Aa" }, { 0, 0, "aa" }, { 0, 0, "AA" }, { 0, 3, "aA" },
-};
-
-static void killed_at_any_time(void **state)
-{
-	static const int64_t delays[] = {
-		BEEST_MS, 20 * BEEST_MS, 55 * BEEST_MS, 120 * BEEST_MS, 300 * BEEST_MS,
-		1030 * BEEST_MS, 3 * BEEST_SECOND,
-	};
-	bool passed;
-	size_t i, row;
-
-	(void)state;
-	for (row = 0; row < BEEST_COUNT(deaths); row++)
-		for (i = 0; i < BEEST_COUNT(delays); i++) {
-			victim = deaths[row].victim;
-			polling = deaths[row].polling;
-			replacement_delay = delays[i];
-			for (dies_at = 0, passed = false; !passed; dies_at += unit_stride(3)) {
-				clear();
-				passed = killed_once(deaths[row].names);
-			}
-			assert_in_range(dies_at, 2, 200);
-		}
-	victim = 2;
-	polling = 0;
-}
-
-/* The same, while one or two of the others are held up. */
-static void killed_while_others_are_held_up(void **state)
-{
-	int both, at;
-
-	(void)state;
-	replacement_delay = 0;
-	for (both = 0; both < 2; both++)
-		for (at = 0; at < 9; at++)
-			for (dies_at = 0; dies_at < 12; dies_at += unit_stride(5)) {
-				clear();
-				registry_stage.timeout = 30 * BEEST_SECOND;
-				holds[0] = (struct hold){ &ranks[1], at, .span = 6 * BEEST_SECOND };
-				holds[1] = (struct hold){ both ? &ranks[0] : NULL, at + 1,
-							  .span = 5 * BEEST_SECOND };
-				fake_kv.hold = hold_up;
-				killed_once("aa");
-			}
-}
-
 /* ------------------------------------------------------------ servers that fail --- */
 /* promise: hartebeest_msg(3) */
-
-static void in_time(int n)
-{
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		if (ranks[i].ret && (ranks[i].ended - ranks[i].came > registry_stage.timeout +
-				     2 * BEEST_SECOND || !ranks[i].error[0]))
-			print_error("request %d, rank %d: %d %s\n", n, i, ranks[i].ret,
-				    ranks[i].error);
-		assert_true(ranks[i].ended - ranks[i].came <=
-			    registry_stage.timeout + 2 * BEEST_SECOND);
-		assert_true(!ranks[i].ret || ranks[i].error[0]);
-	}
-}
-
-static void each_request_fails(enum fake_kv_unit unit, enum fake_kv_manner manner)
-{
-	int n;
-
-	for (n = 1; ; n++) {
-		fake_kv_reset();
-		fake_kv_fail(unit, n, EHOSTDOWN, manner);
-		ranks_make(4, "aab");
-		registry_run();
-		if (!fake_kv.fired)
-			break;
-		in_time(n);
-		all_have(4, 3);
-		ranks_free(true);
-	}
-	assert_in_range(n, 20, 800);
-	ranks_free(true);
-}
-
-static void whatever_fails_once(void **state)
-{
-	(void)state;
-	each_request_fails(FAKE_KV_REQUEST, FAKE_KV_REFUSED);
-	each_request_fails(FAKE_KV_REQUEST, FAKE_KV_LOST);
-	each_request_fails(FAKE_KV_COMMAND, FAKE_KV_REFUSED);
-	each_request_fails(FAKE_KV_COMMAND, FAKE_KV_LOST);
-	each_request_fails(FAKE_KV_COMMAND, FAKE_KV_LATE);
-}
-
-static void a_server_that_is_gone(void **state)
-{
-	int i;
-
-	(void)state;
-	registry_stage.timeout = 2 * BEEST_SECOND;
-	ranks_make(4, "a");
-	server->error = ECONNREFUSED;
-	registry_run();
-	in_time(0);
-	for (i = 0; i < 4; i++) {
-		assert_int_equal(ranks[i].ret, -ECONNREFUSED);
-		assert_non_null(strstr(ranks[i].error, "barrier 'a', pass 1: tried for 2 s"
-				       USUAL ": "));
-		assert_non_null(strstr(ranks[i].error, "; wanted: barrier 'a' (key "));
-	}
-}
 
 static int silent_at;
 static int64_t silent_since;
@@ -1435,75 +1243,6 @@ static void a_server_that_falls_silent(void **state)
 	assert_in_range(n, 20, 2000);
 }
 
-/* Barriers on the other servers work. */
-static void one_of_several_is_away(void **state)
-{
-	static const char *const names[] = { "a:1", "b:1", "c:1" };
-	int i, j, passed, failed = 0;
-
-	(void)state;
-	registry_stage.servers = "a:1 b:1 c:1";
-	registry_stage.timeout = 3 * BEEST_SECOND;
-	for (i = 0; i < 3; i++) {
-		fake_kv_reset();
-		ranks_make(4, "a");
-		for (j = 0; j < 4; j++)
-			ranks[j].delay = j * 100 * BEEST_MS;
-		fake_kv_server(names[i])->error = EHOSTDOWN;
-		registry_run();
-		in_time(i);
-		for (j = passed = 0; j < 4; j++)
-			passed += ranks[j].passed == 1;
-		assert_true(passed == 4 || passed == 0);
-		failed += passed == 0;
-		ranks_free(true);
-	}
-	assert_int_equal(failed, 1);		/* the server of the lists */
-}
-
-/* Two threads of each rank: one context, two barriers. */
-static struct rank twin[2][2];
-
-static void twin_run(void *data)
-{
-	struct rank *rank = data;
-	struct rank *whole = &ranks[rank->rank];
-	char all[2 * sizeof(struct value)];
-	const struct value value = { rank->rank, 0, 0 };
-	int pass;
-
-	for (pass = 0; pass < 3 && rank->ret == 0; pass++) {
-		crew_pass(rank->delay);
-		rank->ret = rank_call(whole, rank->names[pass], &value, all);
-		snprintf(rank->error, sizeof(rank->error), "%s",
-			 rank->ret ? beest_error_text() : "");
-	}
-}
-
-static void two_threads(void **state)
-{
-	static const int64_t delays[] = { 0, 30 * BEEST_US, 7 * BEEST_MS, BEEST_SECOND };
-	size_t which, i, j;
-
-	(void)state;
-	for (which = 0; which < 4 * 4; which++) {
-		for (i = 0; i < 2; i++) {
-			rank_make((int)i, (int)i, 2, "");
-			for (j = 0; j < 2; j++) {
-				twin[i][j] = ranks[i];
-				twin[i][j].names = j ? "bBb" : "aaA";
-				twin[i][j].delay = delays[(i == j ? which : which / 4) % 4];
-				crew_start(twin_run, &twin[i][j]);
-			}
-		}
-		registry_run();
-		for (i = 0; i < 2; i++)
-			for (j = 0; j < 2; j++)
-				rank_has(&twin[i][j], 0, "");
-		ranks_free(false);
-	}
-}
-
 #define BARRIER_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -1525,13 +1264,7 @@ int main(void)
 		BARRIER_TEST(readers_of_the_bench),
 		BARRIER_TEST(records_that_cannot_be_read),
 		BARRIER_TEST(a_server_without_memory),
-		BARRIER_TEST(killed_at_any_time),
-		BARRIER_TEST(killed_while_others_are_held_up),
-		BARRIER_TEST(whatever_fails_once),
-		BARRIER_TEST(a_server_that_is_gone),
 		BARRIER_TEST(a_server_that_falls_silent),
-		BARRIER_TEST(one_of_several_is_away),
-		BARRIER_TEST(two_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
