@@ -40,6 +40,7 @@ static int setup(void **state)
 	size_t i;
 
 	(void)state;
+	crew_need();
 	registry_start();
 	memset(seen, 0, sizeof(seen));
 	memset(gets, 0, sizeof(gets));
@@ -73,6 +74,19 @@ static int wait_for(size_t count, int64_t deadline, bool once)
 
 	wait.limit = REGISTRY_LIMIT(once ? HARTEBEEST_ONCE : deadline);
 	return beest_wait_run(one, &wait);
+}
+
+/* It ends so. */
+static void fails(size_t count, int64_t span, int ret, const char *text)
+{
+	assert_int_equal(wait_for(count, beest_clock_deadline(span), false), ret);
+	assert_error_has(text);
+}
+
+static void again(void)
+{
+	registry_teardown(NULL);
+	setup(NULL);
 }
 
 #define HINT "; HARTEBEEST_JOB (here job) and the servers must be the same on both sides"
@@ -165,8 +179,7 @@ static void a_server_that_is_silent(void **state)
 	publish(one, 1);
 	registry_server->error = ECONNREFUSED;
 	began = registry_stage.now;
-	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ECONNREFUSED);
-	assert_error_has("tried for 2 s: server a:1");
+	fails(1, 2 * BEEST_SECOND, -ECONNREFUSED, "tried for 2 s: server a:1");
 	assert_in_range(registry_stage.now - began, 2 * BEEST_SECOND, 3 * BEEST_SECOND);
 	assert_int_equal(registry_stage.warnings, 1);
 	assert_non_null(strstr(registry_stage.log, "trying again for up to "));
@@ -176,40 +189,19 @@ static void a_server_that_is_silent(void **state)
 
 static void absent_first_and_refused_last(void **state)
 {
-	int64_t soon;
-
 	(void)state;
 	make();
 	publish(two, 0);
 	verdict[0] = 0;
 	gets[0].unmet = "has not connected";
-	soon = beest_clock_deadline(BEEST_SECOND);
-	assert_int_equal(wait_for(2, soon, false), -ETIMEDOUT);
-	assert_error_has("after 1 s: no queue pair 'n1' (key hb1/job/qp/n1) was published, queue "
-			 "pair 'n0' (key hb1/job/qp/n0) was published, but has not connected; "
-			 "server a:1 answers; this job also has ");
+	fails(2, BEEST_SECOND, -ETIMEDOUT, "after 1 s: no queue pair 'n1' (key hb1/job/qp/n1) "
+	      "was published, queue pair 'n0' (key hb1/job/qp/n0) was published, but has not "
+	      "connected; server a:1 answers; this job also has ");
 	assert_error_has(also(1, ""));
 	assert_null(strstr(beest_error_text(), "HARTEBEEST_JOB"));
-	soon = beest_clock_deadline(BEEST_SECOND);
-	assert_int_equal(wait_for(9, soon, false), -ETIMEDOUT);
-	assert_error_has("no queue pair 'n1' (key hb1/job/qp/n1) was published, no queue pair "
-			 "'n2' (key hb1/job/qp/n2) was published, no queue pair 'n3' (key "
-			 "hb1/job/qp/n3) was published and 6 more; server");
-}
-
-/* A limit of connections that the server hit before may be what keeps the peer away. */
-static void a_server_that_answers_again(void **state)
-{
-	(void)state;
-	make();
-	publish(one, 1);
-	fake_kv_fail(FAKE_KV_REQUEST, 2, EUSERS, FAKE_KV_REFUSED);
-	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
-	assert_int_equal(fake_kv.fired, 1);
-	assert_error_has("after 2 s: no queue pair 'n0' (key hb1/job/qp/n0) was published; "
-			 "server a:1 answers; meanwhile it failed: server a:1");
-	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
-	assert_null(strstr(beest_error_text(), "meanwhile"));
+	fails(9, BEEST_SECOND, -ETIMEDOUT, "no queue pair 'n1' (key hb1/job/qp/n1) was "
+	      "published, no queue pair 'n2' (key hb1/job/qp/n2) was published, no queue pair "
+	      "'n3' (key hb1/job/qp/n3) was published and 6 more; server");
 }
 
 static void emptied_hook(struct beest_kv *kv, const struct beest_kv_request *request)
@@ -220,18 +212,38 @@ static void emptied_hook(struct beest_kv *kv, const struct beest_kv_request *req
 	fake_kv_flush(registry_server);
 }
 
-/* Its author may have stored it, and does so again only when it looks. */
-static void a_server_that_lost_its_contents(void **state)
+/*
+ * A moment of silence does not outweigh an answer, but is mentioned, as is a limit of connections,
+ * which may be what keeps the peer away.  If contents are lost, an author may have stored its
+ * record, and does so again only when it looks.
+ */
+static void a_server_that_failed_meanwhile(void **state)
 {
+	static const struct {
+		int error;		/* of the second request; 0: the contents are lost */
+		const char *text;
+	} rows[] = {
+		{ EUSERS, "after 2 s: no queue pair 'n0' (key hb1/job/qp/n0) was published; server "
+		  "a:1 answers; meanwhile it failed: server a:1" },
+		{ EHOSTDOWN, "server a:1 answers; meanwhile it failed: server a:1: " },
+		{ 0, "server a:1 answers; meanwhile it lost its contents; others store theirs again "
+		  "in their next call, so a missing one may have been here" },
+	};
+	size_t i;
+
 	(void)state;
-	make();
-	publish(one, 1);
-	fake_kv.hook = emptied_hook;
-	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
-	assert_error_has("server a:1 answers; meanwhile it lost its contents; others store theirs "
-			 "again in their next call, so a missing one may have been here");
-	assert_int_equal(wait_for(1, beest_clock_deadline(2 * BEEST_SECOND), false), -ETIMEDOUT);
-	assert_null(strstr(beest_error_text(), "meanwhile"));
+	for (i = 0; i < BEEST_COUNT(rows); i++) {
+		again();
+		make();
+		publish(one, 1);
+		if (rows[i].error)
+			fake_kv_fail(FAKE_KV_REQUEST, 2, rows[i].error, FAKE_KV_REFUSED);
+		else
+			fake_kv.hook = emptied_hook;
+		fails(1, 2 * BEEST_SECOND, -ETIMEDOUT, rows[i].text);
+		fails(1, 2 * BEEST_SECOND, -ETIMEDOUT, "");
+		assert_null(strstr(beest_error_text(), "meanwhile"));
+	}
 }
 
 /* A request that lasts beyond the limit proves nothing, so one more follows. */
@@ -256,16 +268,6 @@ static void a_machine_that_stood_still(void **state)
 	assert_int_equal(beest_store_delete(one, keys[1],
 					    REGISTRY_LIMIT(beest_clock_deadline(BEEST_SECOND))),
 			 0);
-}
-
-/* A moment of silence does not outweigh an answer, but is mentioned. */
-static void a_server_that_answers_half(void **state)
-{
-	(void)state;
-	make();
-	fake_kv_fail(FAKE_KV_REQUEST, 2, EHOSTDOWN, FAKE_KV_REFUSED);
-	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -ETIMEDOUT);
-	assert_error_has("server a:1 answers; meanwhile it failed: server a:1: ");
 }
 
 /* ------------------------------------------------------------------ a torn answer --- */
@@ -351,21 +353,16 @@ static void a_server_that_answers_few_keys(void **state)
 /* If a server evicts, an absent record may have been published. */
 static void a_server_that_evicts(void **state)
 {
-	int64_t soon;
-
 	(void)state;
 	make();
 	publish(one, 1);
 	publish(two, 0);
 	assert_true(fake_kv_evict(registry_server, keys[0]));
-	soon = beest_clock_deadline(3 * BEEST_SECOND);
-	assert_int_equal(wait_for(1, soon, false), -ETIMEDOUT);
+	fails(1, 3 * BEEST_SECOND, -ETIMEDOUT, "");
 	assert_null(strstr(beest_error_text(), "evicted"));
 	assert_true(fake_kv_evict(registry_server, keys[1]));
-	soon = beest_clock_deadline(3 * BEEST_SECOND);
-	assert_int_equal(wait_for(1, soon, false), -ETIMEDOUT);
-	assert_error_has("server a:1 answers; it has evicted 2 records, perhaps what is missing "
-			 "here, too; this job also has rank 1 ");
+	fails(1, 3 * BEEST_SECOND, -ETIMEDOUT, "server a:1 answers; it has evicted 2 records, "
+	      "perhaps what is missing here, too; this job also has rank 1 ");
 }
 
 /* Nobody stores an evicted message again, so the server is asked at the end of the wait. */
@@ -412,9 +409,7 @@ static void a_server_without_connections(void **state)
 	for (i = 0; i < BEEST_COUNT(rows); i++) {
 		registry_server->probe_error = rows[i].error;
 		registry_server->turned_away = rows[i].turned_away;
-		assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false),
-				 -ETIMEDOUT);
-		assert_error_has(rows[i].text);
+		fails(1, BEEST_SECOND, -ETIMEDOUT, rows[i].text);
 		fake_kv_count_again();
 		assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND / 4), false),
 				 -ETIMEDOUT);
@@ -551,14 +546,10 @@ static void an_own_record_that_is_not_stored(void **state)
 /* A living peer may still replace a malformed value. */
 static void malformed_records(void **state)
 {
-	int64_t soon;
-
 	(void)state;
 	make();
 	fake_kv_put(registry_server, keys[0], "no record", 9, 0);
-	soon = beest_clock_deadline(BEEST_SECOND);
-	assert_int_equal(wait_for(1, soon, false), -EBADMSG);
-	assert_error_has("after 1 s: queue pair 'n0' (key hb1/job/qp/n0): ");
+	fails(1, BEEST_SECOND, -EBADMSG, "after 1 s: queue pair 'n0' (key hb1/job/qp/n0): ");
 	assert_int_equal(registry_stage.warnings, 1);
 	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: "));
 	publish(two, 0);
@@ -700,6 +691,14 @@ static void waiter_run(void *data)
 
 static struct waiter waiters[2];
 
+static void ended(const struct waiter *waiter, int ret, const char *text)
+{
+	if (waiter->ret != ret || !strstr(waiter->error, text))
+		print_error("%d: %s\n", waiter->ret, waiter->error);
+	assert_int_equal(waiter->ret, ret);
+	assert_non_null(strstr(waiter->error, text));
+}
+
 static struct waiter *waiter_start(size_t i, struct beest_registry *registry, int64_t delay)
 {
 	memset(&waiters[i], 0, sizeof(waiters[i]));
@@ -711,11 +710,18 @@ static struct waiter *waiter_start(size_t i, struct beest_registry *registry, in
 	return &waiters[i];
 }
 
+static struct waiter *wait_alone(struct beest_registry *registry)
+{
+	struct waiter *waiter = waiter_start(0, registry, 0);
+
+	registry_run();
+	return waiter;
+}
+
 /* Each is in the job, but not where the other waits for it. */
 static void two_that_wait_elsewhere(void **state)
 {
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
 	waiter_start(0, one, 0);
@@ -724,44 +730,94 @@ static void two_that_wait_elsewhere(void **state)
 	waiters[1].get.noun = "mesh";
 	waiters[1].get.name = "m";
 	registry_run();
-	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(waiters[0].error, also(1, ", which last waited for mesh 'm'")));
+	ended(&waiters[0], -ETIMEDOUT, also(1, ", which last waited for mesh 'm'"));
 	assert_non_null(strstr(waiters[1].error, also(0, ", which last waited for queue pair "
 						     "'n0'")));
 	assert_null(strstr(waiters[0].error, "HARTEBEEST_JOB"));
 }
 
-static void both_are_told(int ret, const char *text, int64_t delay, int64_t within)
+/* Until both have told each other. */
+#define SOON (2100 * BEEST_MS)
+
+#define SECRET_ONE "0123456789abcdef"
+#define SECRET_TWO "fedcba9876543210"
+#define SECRETS_DIFFER "have different settings: another secret; " \
+		       "HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret"
+
+#define TWICE .ret = -EADDRINUSE, .both = "rank 1 runs twice: as pid "
+#define OTHERS .ret = -EPROTO, .both = "another set of participants"
+#define FIRST "have different settings: the first has "
+
+/* Two processes that wait for each other, of which something differs. */
+static const struct odd_pair {
+	int first_rank, second_size;	/* the first is one of two, and the second has rank 1 */
+	const char *servers;		/* of the second; NULL: the same */
+	const char *secrets[2];
+	bool same_process;
+	int64_t delay, within;		/* the second starts later; both end within that time */
+	int ret;
+	const char *both, *texts[2][3];	/* of the sentences: of both, and of each */
+} odd_pairs[] = {
+	{ 1, 2, .within = 2 * BEEST_SECOND, TWICE },
+	{ 1, 2, .delay = 10 * BEEST_MS, .within = 2 * BEEST_SECOND, TWICE },
+	{ 1, 2, .delay = 500 * BEEST_MS, .within = 2 * BEEST_SECOND, TWICE },
+	{ 1, 2, .delay = 3 * BEEST_SECOND, .within = 2 * BEEST_SECOND, TWICE },
+	/* Two contexts of one process may share a rank. */
+	{ 1, 2, .same_process = true, .within = 6 * BEEST_SECOND, .ret = -ETIMEDOUT,
+	  .both = "no queue pair 'n0'" },
+	{ 0, 2, .servers = "a:1 b:1", .within = SOON, .ret = -EPROTO,
+	  .both = "another list of servers", .texts[0] = { "both use server a:1" } },
+	{ 0, 3, .within = SOON, OTHERS, .texts[0] = { "(2 ranks)", "(3 ranks)" } },
+	{ 0, 3, .delay = 4 * BEEST_SECOND, .within = 3 * BEEST_SECOND, OTHERS },
+#ifdef HAVE_CRYPTO
+	{ 0, 2, .secrets = { SECRET_ONE, SECRET_TWO }, .within = SOON, .ret = -EPROTO,
+	  .both = SECRETS_DIFFER, .texts = { { "rank 0 on ", " and a process whose name is "
+	  "sealed, which both use server a:1, " }, { "rank 1 on " } } },
+	{ 0, 2, .secrets = { SECRET_ONE, SECRET_TWO }, .delay = 4 * BEEST_SECOND,
+	  .within = 3 * BEEST_SECOND, .ret = -EPROTO, .both = SECRETS_DIFFER },
+	/* A rank without a secret stores its name readably. */
+	{ 0, 2, .secrets = { SECRET_ONE }, .within = SOON, .ret = -EPROTO,
+	  .both = "; HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret "
+	  "everywhere", .texts = {
+		{ "rank 1 on ", FIRST "a secret, the second has none; " },
+		{ " and a process whose name is sealed, ", FIRST "no secret, the second has one; " },
+	  } },
+#endif
+};
+
+static void odd_pair_run(const struct odd_pair *row)
 {
+	const char *const *text;
 	size_t i;
 
+	again();
+	registry_stage.timeout = 5 * BEEST_SECOND;
+	registry_stage.secret = row->secrets[0];
+	one = registry_make(row->first_rank, 2);
+	registry_stage.secret = row->secrets[1];
+	registry_stage.same_process = row->same_process;
+	if (row->servers)
+		registry_stage.servers = row->servers;
+	two = registry_make(1, row->second_size);
 	waiter_start(0, one, 0);
-	waiter_start(1, two, delay);
+	waiter_start(1, two, row->delay);
 	registry_run();
 	for (i = 0; i < 2; i++) {
-		if (waiters[i].ret != ret || !strstr(waiters[i].error, text))
-			print_error("%zu: %s\n", i, waiters[i].error);
-		assert_int_equal(waiters[i].ret, ret);
-		assert_non_null(strstr(waiters[i].error, text));
-		assert_in_range(waiters[i].ended - waiters[1].began, 0, within);
+		ended(&waiters[i], row->ret, row->both);
+		for (text = row->texts[i]; *text; text++)
+			ended(&waiters[i], row->ret, *text);
+		assert_null(strstr(waiters[i].error, SECRET_ONE));
+		assert_in_range(waiters[i].ended - waiters[1].began, 0, row->within);
 	}
 }
 
-static void a_rank_that_runs_twice(void **state)
+static void two_that_differ(void **state)
 {
-	static const int64_t delays[] = { 0, 10 * BEEST_MS, 500 * BEEST_MS, 3 * BEEST_SECOND };
 	size_t i;
 
 	(void)state;
-	crew_need();
-	for (i = 0; i < 4; i++) {
-		registry_teardown(state);
-		setup(state);
-		one = registry_make(1, 2);
-		two = registry_make(1, 2);
-		both_are_told(-EADDRINUSE, "rank 1 runs twice: as pid ", delays[i],
-			      2 * BEEST_SECOND);
-	}
+	for (i = 0; i < BEEST_COUNT(odd_pairs); i++)
+		odd_pair_run(&odd_pairs[i]);
 }
 
 /* The later process ends before the earlier one, which alone is left, looks again. */
@@ -777,20 +833,8 @@ static void a_rank_that_ran_twice(void **state)
 	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -ETIMEDOUT);
 	registry_close(one);
 	one = earlier;
-	assert_int_equal(wait_for(1, beest_clock_deadline(3 * BEEST_SECOND), false), -ETIMEDOUT);
-	assert_error_has(" had the rank of this process meanwhile, and has ended");
-}
-
-/* Two contexts of one process may share a rank. */
-static void two_contexts(void **state)
-{
-	(void)state;
-	crew_need();
-	registry_stage.timeout = 5 * BEEST_SECOND;
-	one = registry_make(1, 2);
-	registry_stage.same_process = true;
-	two = registry_make(1, 2);
-	both_are_told(-ETIMEDOUT, "no queue pair 'n0'", 0, 6 * BEEST_SECOND);
+	fails(1, 3 * BEEST_SECOND, -ETIMEDOUT, " had the rank of this process meanwhile, and has "
+	      "ended");
 }
 
 /* The presence of a former run that has left is replaced silently. */
@@ -807,89 +851,7 @@ static void a_replacement(void **state)
 	assert_int_equal(wait_for(1, beest_clock_deadline(3 * BEEST_SECOND), false), -ETIMEDOUT);
 }
 
-static void another_list_of_servers(void **state)
-{
-	(void)state;
-	crew_need();
-	one = registry_make(0, 2);
-	registry_stage.servers = "a:1 b:1";
-	two = registry_make(1, 2);
-	both_are_told(-EPROTO, "another list of servers", 0, 2100 * BEEST_MS);
-	assert_non_null(strstr(waiters[0].error, "both use server a:1"));
-}
-
-static void other_participants(void **state)
-{
-	(void)state;
-	crew_need();
-	one = registry_make(0, 2);
-	two = registry_make(1, 3);
-	both_are_told(-EPROTO, "another set of participants", 0, 2100 * BEEST_MS);
-	assert_non_null(strstr(waiters[0].error, "(2 ranks)"));
-	assert_non_null(strstr(waiters[0].error, "(3 ranks)"));
-}
-
-static void other_participants_later(void **state)
-{
-	(void)state;
-	crew_need();
-	one = registry_make(0, 2);
-	two = registry_make(1, 3);
-	both_are_told(-EPROTO, "another set of participants", 4 * BEEST_SECOND, 3 * BEEST_SECOND);
-}
-
-#define SECRET_ONE "0123456789abcdef"
-#define SECRET_TWO "fedcba9876543210"
-#define SECRETS_DIFFER "have different settings: another secret; " \
-		       "HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret"
-
 #ifdef HAVE_CRYPTO
-static void other_secrets(void **state)
-{
-	(void)state;
-	crew_need();
-	registry_stage.secret = SECRET_ONE;
-	one = registry_make(0, 2);
-	registry_stage.secret = SECRET_TWO;
-	two = registry_make(1, 2);
-	both_are_told(-EPROTO, SECRETS_DIFFER, 0, 2100 * BEEST_MS);
-	assert_non_null(strstr(waiters[0].error, "rank 0 on "));
-	assert_non_null(strstr(waiters[0].error, " and a process whose name is sealed, which both "
-			       "use server a:1, "));
-	assert_non_null(strstr(waiters[1].error, "rank 1 on "));
-	assert_null(strstr(waiters[0].error, SECRET_ONE));
-}
-
-/* A rank without a secret stores its name readably. */
-static void one_without_a_secret(void **state)
-{
-	(void)state;
-	crew_need();
-	registry_stage.secret = SECRET_ONE;
-	one = registry_make(0, 2);
-	registry_stage.secret = NULL;
-	two = registry_make(1, 2);
-	both_are_told(-EPROTO, "; HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same "
-		      "secret everywhere", 0, 2100 * BEEST_MS);
-	assert_non_null(strstr(waiters[0].error, "rank 1 on "));
-	assert_non_null(strstr(waiters[0].error, "have different settings: the first has a secret, "
-			       "the second has none; "));
-	assert_non_null(strstr(waiters[1].error, " and a process whose name is sealed, "));
-	assert_non_null(strstr(waiters[1].error, "have different settings: the first has no "
-			       "secret, the second has one; "));
-}
-
-static void other_secrets_later(void **state)
-{
-	(void)state;
-	crew_need();
-	registry_stage.secret = SECRET_ONE;
-	one = registry_make(0, 2);
-	registry_stage.secret = SECRET_TWO;
-	two = registry_make(1, 2);
-	both_are_told(-EPROTO, SECRETS_DIFFER, 4 * BEEST_SECOND, 3 * BEEST_SECOND);
-}
-
 /* With a common secret, all works as without one, and nothing is readable. */
 static void the_same_secret(void **state)
 {
@@ -923,9 +885,8 @@ static void forged_records_are_ignored(void **state)
 	make();
 	size = beest_record_encode(NULL, &record, key, bytes, sizeof(bytes));
 	fake_kv_put(registry_server, key, bytes, (size_t)size, 60);
-	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -EKEYREJECTED);
-	assert_error_has("queue pair 'n0' (key hb1/job/qp/n0): a record that is not sealed: its "
-			 "author has no secret");
+	fails(1, BEEST_SECOND, -EKEYREJECTED, "queue pair 'n0' (key hb1/job/qp/n0): a record "
+	      "that is not sealed: its author has no secret");
 
 	/* A record that was sealed under another key. */
 	assert_int_equal(registry_put(two, BEEST_KIND_QP, "n1", "", NULL), 0);
@@ -933,9 +894,8 @@ static void forged_records_are_ignored(void **state)
 	memcpy(bytes, fake_kv_get(registry_server, registry_key(BEEST_KIND_QP, "n1"),
 				  &(size_t){ 0 }), sizeof(bytes));
 	fake_kv_put(registry_server, key, bytes, sizeof(bytes), 60);
-	assert_int_equal(wait_for(1, beest_clock_deadline(BEEST_SECOND), false), -EBADMSG);
-	assert_error_has("queue pair 'n0' (key hb1/job/qp/n0): a sealed record that is forged, "
-			 "damaged, or of another key");
+	fails(1, BEEST_SECOND, -EBADMSG, "queue pair 'n0' (key hb1/job/qp/n0): a sealed record "
+	      "that is forged, damaged, or of another key");
 	assert_non_null(strstr(registry_stage.log, "key 'hb1/job/qp/n0' is ignored: a sealed "
 			       "record that is forged"));
 
@@ -948,72 +908,53 @@ static void forged_records_are_ignored(void **state)
 
 #define HONEST 7
 
-static struct beest_registry *registries[HONEST + 1];
 static struct waiter crowd[HONEST + 1];
 
-/* One of eight has other settings: rank 3 assumes @size ranks and has @secret. */
-static void crowd_run(int size, const char *secret)
-{
-	const char *honest = registry_stage.secret;
-	size_t i;
-
-	crew_need();
-	memset(crowd, 0, sizeof(crowd));
-	for (i = 0; i <= HONEST; i++) {
-		registry_stage.secret = i == 3 ? secret : honest;
-		registries[i] = registry_make((int)i, i == 3 ? size : HONEST + 1);
-		crowd[i].registry = registries[i];
-		crowd[i].delay = (int64_t)i * 5 * BEEST_MS;
-		crowd[i].get = gets[0];
-		crowd[i].get.see = NULL;
-		crew_start(waiter_run, &crowd[i]);
-	}
-	registry_run();
-	for (i = 0; i <= HONEST; i++)
-		registry_kill(registries[i]);
-}
+/* One of eight has other settings: rank 3 assumes @size ranks and has the second secret. */
+static const struct crowd_row {
+	int size;
+	const char *secrets[2], *texts[5];
+} crowd_rows[] = {
+	{ 9, { NULL }, { "rank 3 on ", " (9 ranks)", " (8 ranks)",
+			 "have different settings: another set of participants; "
+			 "HARTEBEEST_PARTICIPANTS" } },
+#ifdef HAVE_CRYPTO
+	{ HONEST + 1, { SECRET_ONE, SECRET_TWO }, { SECRETS_DIFFER } },
+#endif
+};
 
 /* All ranks are told which rank differs. */
 static void bystanders_are_told(void **state)
 {
+	const struct crowd_row *row;
+	const char *const *text;
 	size_t i;
 
 	(void)state;
-	crowd_run(9, NULL);
-	for (i = 0; i <= HONEST; i++) {
-		assert_int_equal(crowd[i].ret, -EPROTO);
-		assert_non_null(strstr(crowd[i].error, "rank 3 on "));
-		assert_non_null(strstr(crowd[i].error, " (9 ranks)"));
-		assert_non_null(strstr(crowd[i].error, " (8 ranks)"));
-		assert_non_null(strstr(crowd[i].error, "have different settings: another set of "
-						       "participants; HARTEBEEST_PARTICIPANTS"));
-		assert_in_range(crowd[i].ended - crowd[i].began, 0, 3 * BEEST_SECOND);
+	for (row = crowd_rows; row < crowd_rows + BEEST_COUNT(crowd_rows); row++) {
+		again();
+		memset(crowd, 0, sizeof(crowd));
+		for (i = 0; i <= HONEST; i++) {
+			registry_stage.secret = row->secrets[i == 3];
+			crowd[i].registry = registry_make((int)i, i == 3 ? row->size : HONEST + 1);
+			crowd[i].delay = (int64_t)i * 5 * BEEST_MS;
+			crowd[i].get = gets[0];
+			crowd[i].get.see = NULL;
+			crew_start(waiter_run, &crowd[i]);
+		}
+		registry_run();
+		for (i = 0; i <= HONEST; i++) {
+			for (text = row->texts; *text; text++)
+				ended(&crowd[i], -EPROTO, *text);
+			assert_in_range(crowd[i].ended - crowd[i].began, 0, 3 * BEEST_SECOND);
+		}
 	}
 }
-
-#ifdef HAVE_CRYPTO
-static void bystanders_of_another_secret_are_told(void **state)
-{
-	size_t i;
-
-	(void)state;
-	registry_stage.secret = SECRET_ONE;
-	crowd_run(HONEST + 1, SECRET_TWO);
-	for (i = 0; i <= HONEST; i++) {
-		if (crowd[i].ret != -EPROTO)
-			print_error("rank %zu: %s\n", i, crowd[i].error);
-		assert_int_equal(crowd[i].ret, -EPROTO);
-		assert_non_null(strstr(crowd[i].error, SECRETS_DIFFER));
-		assert_in_range(crowd[i].ended - crowd[i].began, 0, 3 * BEEST_SECOND);
-	}
-}
-#endif
 
 /* A leftover of a former run is only suspicious. */
 static void a_leftover(void **state)
 {
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	two = registry_make(1, 3);
 	waiter_start(1, two, 0);
@@ -1022,15 +963,12 @@ static void a_leftover(void **state)
 	registry_kill(two);
 	two = NULL;
 	one = registry_make(0, 2);
-	waiter_start(0, one, 0);
-	registry_run();
-	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(waiters[0].error, "; rank 1 on "));
+	wait_alone(one);
+	ended(&waiters[0], -ETIMEDOUT, "; rank 1 on ");
 	assert_non_null(strstr(waiters[0].error, " had another set of participants"));
 	registry_kill(one);
 	one = registry_make(0, 2);
-	waiter_start(0, one, 0);
-	registry_run();
+	wait_alone(one);
 	assert_null(strstr(waiters[0].error, "had other"));
 }
 
@@ -1057,7 +995,6 @@ static struct waiter *waiter_whose_author_leaves(void)
 {
 	struct waiter *waiter;
 
-	crew_need();
 	make();
 	publish(two, 1);
 	waiter = waiter_of_two();
@@ -1072,8 +1009,7 @@ static void the_author_leaves(void **state)
 
 	(void)state;
 	registry_run();
-	assert_int_equal(waiter->ret, -ESHUTDOWN);
-	assert_non_null(strstr(waiter->error, "rank 1 on "));
+	ended(waiter, -ESHUTDOWN, "rank 1 on ");
 	assert_non_null(strstr(waiter->error, "has left"));
 	/* For a second, it may come back. */
 	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 3000 * BEEST_MS);
@@ -1102,8 +1038,7 @@ static void the_author_of_news_is_asked_again(void **state)
 	registry_run();
 	fake_kv.hook = NULL;
 	assert_int_equal(fake_kv.fired, 1);
-	assert_int_equal(waiter->ret, -ESHUTDOWN);
-	assert_non_null(strstr(waiter->error, "has left"));
+	ended(waiter, -ESHUTDOWN, "has left");
 	assert_in_range(waiter->ended - waiter->began, 1700 * BEEST_MS, 4000 * BEEST_MS);
 }
 
@@ -1146,7 +1081,6 @@ static void the_news_came_before_the_record(void **state)
 	size_t i = 0, at = 0;
 
 	(void)state;
-	crew_need();
 	registry_stage.servers = "a:1 b:1 c:1";
 	make();
 	while (at == beest_registry_server(two, BEEST_KEY_RANK) ||
@@ -1177,7 +1111,6 @@ static void the_author_fails(void **state)
 	struct waiter *waiter;
 
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
 	none = registry_make(-1, 2);
@@ -1190,8 +1123,7 @@ static void the_author_fails(void **state)
 	waiter->get.author = none->presence.incarnation;
 	waiter_start(1, two, 0);
 	registry_run();
-	assert_int_equal(waiter->ret, -ECONNABORTED);
-	assert_non_null(strstr(waiter->error, "pid "));
+	ended(waiter, -ECONNABORTED, "pid ");
 	assert_non_null(strstr(waiter->error, " has failed: no luck"));
 	assert_in_range(waiter->ended - waiter->began, 0, BEEST_SECOND);
 	assert_int_equal(waiters[1].ret, -ETIMEDOUT);
@@ -1203,7 +1135,6 @@ static void a_former_run_has_left(void **state)
 	struct waiter *waiter;
 
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
 	publish(two, 1);
@@ -1211,8 +1142,7 @@ static void a_former_run_has_left(void **state)
 	waiter->get.author.bytes[15] ^= 1;
 	crew_start(leave, two);
 	registry_run();
-	assert_int_equal(waiter->ret, -ETIMEDOUT);
-	assert_non_null(strstr(waiter->error, also(1, ", which has left")));
+	ended(waiter, -ETIMEDOUT, also(1, ", which has left"));
 }
 
 /* ------------------------------------------------------------- a rank has given up --- */
@@ -1232,9 +1162,16 @@ static void say(void *data)
 
 static void is_told(const struct waiter *waiter)
 {
-	assert_int_equal(waiter->ret, -ECONNABORTED);
-	assert_non_null(strstr(waiter->error, "rank 2 on "));
+	ended(waiter, -ECONNABORTED, "rank 2 on ");
 	assert_non_null(strstr(waiter->error, " has failed: no luck"));
+}
+
+static struct beest_registry *third_fails(void)
+{
+	struct beest_registry *third = registry_make(2, 3);
+
+	assert_int_equal(beest_store_fail(third, "no luck"), 0);
+	return third;
 }
 
 static void all_waits_are_told(void **state)
@@ -1243,7 +1180,6 @@ static void all_waits_are_told(void **state)
 	size_t i;
 
 	(void)state;
-	crew_need();
 	one = registry_make(0, 3);
 	two = registry_make(1, 3);
 	third = registry_make(2, 3);
@@ -1269,7 +1205,6 @@ static void all_waits_are_told(void **state)
 static void waits_without_a_size_are_told(void **state)
 {
 	(void)state;
-	crew_need();
 	one = registry_make(0, 0);
 	two = registry_make(2, 0);
 	waiter_start(0, one, 0);
@@ -1282,15 +1217,10 @@ static void waits_without_a_size_are_told(void **state)
 /* A rank that had published before the failure waits for the first time much later. */
 static void a_later_wait_is_told(void **state)
 {
-	struct beest_registry *third;
-
 	(void)state;
-	crew_need();
 	one = registry_make(0, 3);
 	publish(one, 1);
-	third = registry_make(2, 3);
-	assert_int_equal(beest_store_fail(third, "no luck"), 0);
-	registry_close(third);
+	registry_close(third_fails());
 	registry_stage.now += 300 * BEEST_SECOND;
 	waiter_start(0, one, 300 * BEEST_SECOND);
 	registry_run();
@@ -1333,16 +1263,12 @@ static int64_t late_row_began(pid_t pid)
 /* Stores the failure of rank 2, and makes rank 0. */
 static void fail_before_others_come(void)
 {
-	struct beest_registry *third;
-
 	fake_kv_flush(registry_server);
 	fake_process_began = late_row_began;
 	fake_process_one_host = late_row->one_host;
 	fake_process_pid = AUTHOR;
 	failed_at = registry_stage.now;
-	third = registry_make(2, 3);
-	assert_int_equal(beest_store_fail(third, "no luck"), 0);
-	registry_close(third);
+	registry_close(third_fails());
 	registry_stage.now += 2 * BEEST_SECOND;
 	fake_process_pid = WAITER;
 	one = registry_make(0, 3);
@@ -1350,14 +1276,12 @@ static void fail_before_others_come(void)
 
 static void wait_after_failure(bool told)
 {
-	waiter_start(0, one, 0);
-	registry_run();
+	wait_alone(one);
 	if (told) {
 		is_told(&waiters[0]);
 		assert_in_range(waiters[0].ended - waiters[0].began, 0, 100 * BEEST_MS);
 	} else {
-		assert_int_equal(waiters[0].ret, -ETIMEDOUT);
-		assert_non_null(strstr(waiters[0].error, " had failed: no luck"));
+		ended(&waiters[0], -ETIMEDOUT, " had failed: no luck");
 	}
 }
 
@@ -1365,7 +1289,6 @@ static void wait_after_failure(bool told)
 static void a_first_wait_after_the_failure(void **state)
 {
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	for (late_row = late_rows; late_row < late_rows + BEEST_COUNT(late_rows); late_row++) {
 		print_message("%s\n", late_row->what);
@@ -1380,7 +1303,6 @@ static void a_first_wait_after_the_failure(void **state)
 static void a_new_context_after_the_failure(void **state)
 {
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	late_row = &late_rows[0];
 	fail_before_others_come();
@@ -1400,7 +1322,6 @@ static void clock_comes_back(void *data)
 static void a_failure_whose_time_is_learned_late(void **state)
 {
 	(void)state;
-	crew_need();
 	late_row = &late_rows[5];
 	fail_before_others_come();
 	registry_server->probe_error = EHOSTDOWN;
@@ -1417,30 +1338,23 @@ static void a_former_run_has_failed(void **state)
 	struct beest_registry *third;
 
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	one = registry_make(0, 3);
 	publish(one, 1);
-	third = registry_make(2, 3);
-	assert_int_equal(beest_store_fail(third, "no luck"), 0);
-	registry_kill(third);
+	registry_kill(third_fails());
 	registry_kill(one);
 
 	one = registry_make(0, 3);
-	waiter_start(0, one, 0);
-	registry_run();
-	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
-	assert_non_null(strstr(waiters[0].error, "; rank 2 on "));
+	wait_alone(one);
+	ended(&waiters[0], -ETIMEDOUT, "; rank 2 on ");
 	assert_non_null(strstr(waiters[0].error, " had failed: no luck"));
 
 	third = registry_make(2, 3);		/* the replacement ends that failure */
-	waiter_start(0, third, 0);
-	registry_run();
+	wait_alone(third);
 	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
 	assert_null(strstr(waiters[0].error, "failed"));
 	two = registry_make(1, 3);
-	waiter_start(0, two, 0);
-	registry_run();
+	wait_alone(two);
 	assert_int_equal(waiters[0].ret, -ETIMEDOUT);
 	assert_null(strstr(waiters[0].error, "failed"));
 }
@@ -1451,15 +1365,13 @@ static void two_failures_in_turn(void **state)
 	struct beest_registry *third, *none;
 
 	(void)state;
-	crew_need();
 	one = registry_make(0, 3);
 	publish(one, 1);
 	third = registry_make(2, 3);
 	none = registry_make(-1, 3);
 	assert_int_equal(beest_store_fail(third, "no luck"), 0);
 	assert_int_equal(beest_store_fail(none, "neither"), 0);
-	waiter_start(0, one, 0);
-	registry_run();
+	wait_alone(one);
 	is_told(&waiters[0]);
 }
 
@@ -1469,7 +1381,6 @@ static void without_rank_only_its_own_are_told(void **state)
 	struct beest_registry *none;
 
 	(void)state;
-	crew_need();
 	make();
 	none = registry_make(-1, 2);
 	waiter_start(0, one, 0);
@@ -1484,15 +1395,12 @@ static void own_waits_go_on(void **state)
 	struct waiter *waiter;
 
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
 	assert_int_equal(beest_store_fail(one, "first"), 0);
 	assert_int_equal(beest_store_fail(two, "second"), 0);
-	waiter = waiter_start(0, one, 0);
-	registry_run();
-	assert_int_equal(waiter->ret, -ETIMEDOUT);
-	assert_non_null(strstr(waiter->error, also(1, ", which has failed")));
+	waiter = wait_alone(one);
+	ended(waiter, -ETIMEDOUT, also(1, ", which has failed"));
 	publish(one, 3);
 }
 
@@ -1508,13 +1416,11 @@ static void a_failure_stays(void **state)
 	char text[300];
 
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 700 * BEEST_SECOND;
 	registry_stage.ttl = 86400 * BEEST_SECOND;
 	make();
 	assert_int_equal(beest_store_fail(two, unit_repeat(text, 'x', 299)), 0);
-	waiter = waiter_start(0, two, 0);
-	registry_run();
+	waiter = wait_alone(two);
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
 	assert_true(failure_is_there("hb1/job/failed"));
 	assert_true(failure_is_there("hb1/job/rank/1"));
@@ -1533,7 +1439,6 @@ static void a_failure_is_stored_again(void **state)
 	struct waiter *waiter;
 
 	(void)state;
-	crew_need();
 	registry_stage.timeout = 3 * BEEST_SECOND;
 	make();
 	publish(one, 1);
@@ -1543,10 +1448,8 @@ static void a_failure_is_stored_again(void **state)
 	registry_run();
 	assert_int_equal(waiter->ret, -ETIMEDOUT);
 	assert_true(failure_is_there("hb1/job/failed"));
-	waiter = waiter_start(0, one, 0);
-	registry_run();
-	assert_int_equal(waiter->ret, -ECONNABORTED);
-	assert_non_null(strstr(waiter->error, "rank 1 on "));
+	waiter = wait_alone(one);
+	ended(waiter, -ECONNABORTED, "rank 1 on ");
 }
 
 /* One failed command does not matter; a silent server costs a second. */
@@ -1599,7 +1502,6 @@ static void news_once_a_second(void **state)
 	struct waiter *waiter;
 
 	(void)state;
-	crew_need();
 	make();
 	publish(two, 1);
 	fake_kv_put(registry_server, "hb1/job/news", "0123456789abcdef", 16, 0);
@@ -1625,10 +1527,8 @@ int main(void)
 		WITH(once),
 		WITH(a_server_that_is_silent),
 		WITH(absent_first_and_refused_last),
-		WITH(a_server_that_answers_again),
-		WITH(a_server_that_lost_its_contents),
+		WITH(a_server_that_failed_meanwhile),
 		WITH(a_machine_that_stood_still),
-		WITH(a_server_that_answers_half),
 		WITH(an_answer_that_is_torn),
 		WITH(an_answer_without_its_canary),
 		WITH(a_server_that_answers_few_keys),
@@ -1646,24 +1546,14 @@ int main(void)
 		WITH(interrupted),
 		WITH(each_look),
 		WITH(two_that_wait_elsewhere),
-		WITH(a_rank_that_runs_twice),
 		WITH(a_rank_that_ran_twice),
-		WITH(two_contexts),
 		WITH(a_replacement),
-		WITH(another_list_of_servers),
-		WITH(other_participants),
-		WITH(other_participants_later),
+		WITH(two_that_differ),
 #ifdef HAVE_CRYPTO
-		WITH(other_secrets),
-		WITH(one_without_a_secret),
-		WITH(other_secrets_later),
 		WITH(the_same_secret),
 		WITH(forged_records_are_ignored),
 #endif
 		WITH(bystanders_are_told),
-#ifdef HAVE_CRYPTO
-		WITH(bystanders_of_another_secret_are_told),
-#endif
 		WITH(a_leftover),
 		WITH(the_author_leaves),
 		WITH(the_author_of_news_is_asked_again),
