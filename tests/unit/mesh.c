@@ -35,21 +35,12 @@ static struct member {
 	const char *name;
 	int64_t delay;			/* before it starts */
 	int64_t patience;		/* of its bring-ups; 0: the common one */
-	int64_t dies;			/* silently, at the first look from this instant on */
 	bool repairs;			/* instead of connecting */
 	int barriers;
-	bool ended;
 	int64_t ended_at;
 	int ret;
 	char error[1024];
 } members[RANKS];
-
-static int rank_dies(void *data)
-{
-	const struct member *member = data;
-
-	return member->dies && crew_now() >= member->dies ? beest_fail(ECANCELED, "killed") : 0;
-}
 
 static int64_t patience;		/* of each bring-up; 0: that of the option */
 static const char *setting;		/* of each context; NULL: none */
@@ -86,12 +77,6 @@ static void run(void *data)
 	int i, ret;
 
 	crew_pass(member->delay);
-	member->ended = false;
-	if (beest_context_need_registry(context->hb, BEEST_KIND_ANY, NULL) == 0 && member->dies) {
-		context->hb->registry->interrupt = rank_dies;
-		context->hb->registry->explain = NULL;
-		context->hb->registry->data = member;
-	}
 	deadline = span ? crew_now() + span : 0;
 	member->ret = member->repairs ? hartebeest_mesh_repair(member->mesh, deadline) :
 		      hartebeest_mesh_connect(context->hb, member->name, &member->attr,
@@ -102,9 +87,6 @@ static void run(void *data)
 	}
 	snprintf(member->error, sizeof(member->error), "%s",
 		 member->ret < 0 ? hartebeest_error() : "");
-	if (member->ret == -ECANCELED)
-		party_kill(context);
-	member->ended = true;
 	member->ended_at = crew_now();
 }
 
@@ -678,30 +660,6 @@ static int odd_rank;
 static int32_t odd_ids[RANKS + 1];
 static const char *odd_call;		/* of verbs, which fails; NULL: none */
 
-static void asks_for_more(struct hartebeest_mesh_attr *attr, int size)
-{
-	(void)size;
-	attr->qps_per_peer = 2;
-}
-
-static void has_no_regions(struct hartebeest_mesh_attr *attr, int size)
-{
-	(void)size;
-	attr->region_count = 0;
-}
-
-static void asks_for_datagrams(struct hartebeest_mesh_attr *attr, int size)
-{
-	(void)size;
-	attr->type = IBV_QPT_UD;
-}
-
-static void chooses_peers(struct hartebeest_mesh_attr *attr, int size)
-{
-	(void)size;
-	attr->peers = odd_ids;
-}
-
 /* Names a rank that nobody has started, ... */
 static void knows_one_more(struct hartebeest_mesh_attr *attr, int size)
 {
@@ -724,14 +682,6 @@ static void knows_another(struct hartebeest_mesh_attr *attr, int size)
 	attr->rank_count = (uint32_t)size;
 }
 
-static void names_a_region_wrongly(struct hartebeest_mesh_attr *attr, int size)
-{
-	static const char *const names[] = { "mr0", "mr7" };
-
-	(void)size;
-	attr->regions = names;
-}
-
 static int refill_never(void *data, int rank, struct ibv_qp *qp)
 {
 	(void)data;
@@ -740,34 +690,37 @@ static int refill_never(void *data, int rank, struct ibv_qp *qp)
 	return -EXDEV;
 }
 
-static void cannot_refill(struct hartebeest_mesh_attr *attr, int size)
-{
-	(void)size;
-	attr->refill = refill_never;
-}
-
 static void odd_call_fails(const char *function)
 {
 	if (odd_call && strcmp(function, odd_call) == 0 && crew_data() == &members[odd_rank])
 		fake_verbs_fail(odd_call, 1, ENOMEM);
 }
 
+static const char *const wrong_regions[] = { "mr0", "mr7" };
+
+#define USUAL .pd = "pd", .regions = two_regions, .region_count = 2
+
 static const struct odd {
-	void (*spoil)(struct hartebeest_mesh_attr *attr, int size);	/* what it asks for */
+	struct hartebeest_mesh_attr attr;	/* what it asks for, without the size, ... */
+	void (*spoil)(struct hartebeest_mesh_attr *attr, int size);	/* ... and without this */
 	const char *call;		/* that fails; NULL: none */
 	int ret;
 	const char *why;		/* in the sentence of all */
 } odds[] = {
-	{ asks_for_more, NULL, -EPROTO, " ask for different meshes: name, ranks, type, qps_per_" },
-	{ has_no_regions, NULL, -EPROTO, " and region_count must be the same, and all or none n" },
-	{ asks_for_datagrams, NULL, -EPROTO, " ask for different meshes: " },
-	{ chooses_peers, NULL, -EPROTO, " ask for different meshes: " },
-	{ knows_one_more, NULL, -EPROTO, " is one of " },
-	{ knows_another, NULL, -EPROTO, " name different ranks" },
-	{ names_a_region_wrongly, NULL, -ENOENT, "'mr7'" },
-	{ cannot_refill, NULL, -EXDEV, "the refill function of mesh 'm' failed for rank " },
-	{ NULL, "ibv_create_qp", -ENOMEM, "cannot create a RC queue pair" },
-	{ NULL, "ibv_create_cq", -ENOMEM, "cannot create a completion queue" },
+	{ { USUAL, .qps_per_peer = 2 }, NULL, NULL, -EPROTO,
+	  " ask for different meshes: name, ranks, type, qps_per_" },
+	{ { .pd = "pd", .regions = two_regions }, NULL, NULL, -EPROTO,
+	  " and region_count must be the same, and all or none n" },
+	{ { USUAL, .type = IBV_QPT_UD }, NULL, NULL, -EPROTO, " ask for different meshes: " },
+	{ { USUAL, .peers = odd_ids }, NULL, NULL, -EPROTO, " ask for different meshes: " },
+	{ { USUAL }, knows_one_more, NULL, -EPROTO, " is one of " },
+	{ { USUAL }, knows_another, NULL, -EPROTO, " name different ranks" },
+	{ { .pd = "pd", .regions = wrong_regions, .region_count = 2 }, NULL, NULL, -ENOENT,
+	  "'mr7'" },
+	{ { USUAL, .refill = refill_never }, NULL, NULL, -EXDEV,
+	  "the refill function of mesh 'm' failed for rank " },
+	{ { USUAL }, NULL, "ibv_create_qp", -ENOMEM, "cannot create a RC queue pair" },
+	{ { USUAL }, NULL, "ibv_create_cq", -ENOMEM, "cannot create a completion queue" },
 };
 
 /* When the odd rank, and each other one after the other, starts. */
@@ -787,6 +740,8 @@ static void odd_trial(const struct odd *odd, const struct start *when, int size)
 	for (i = 0; i < size; i++)
 		members[i].delay = i * when->step + (i == odd_rank ? BEEST_MAX(when->odd, 0) :
 						     BEEST_MAX(-when->odd, 0));
+	members[odd_rank].attr = odd->attr;
+	members[odd_rank].attr.size = sizeof(odd->attr);
 	if (odd->spoil)
 		odd->spoil(&members[odd_rank].attr, size);
 	odd_call = odd->call;
@@ -1058,47 +1013,6 @@ static int lag_at, lags;		/* the request of rank 1 that is held up; those so far
 static int64_t long_hold(const struct beest_kv *kv)
 {
 	return party[1].hb && kv == party_kv(&party[1]) && lags++ == lag_at ? 3 * BEEST_SECOND : 0;
-}
-
-/* Rank 0 is killed after a second, and the server loses all before another one takes its place. */
-static void leader_replace(void *data)
-{
-	(void)data;
-	crew_pass(BEEST_SECOND);
-	members[0].dies = crew_now();	/* unless it has finished */
-	while (!members[0].ended)
-		crew_pass(BEEST_MS);
-	party_kill(&party[0]);
-	fake_kv_flush(fake_kv_server("a:1"));
-	member_open(3, 0, 3);
-	run(&members[3]);
-}
-
-/*
- * All but rank 1 are connected when the leader dies and the server loses what it has decided.
- * Rank 1 learns that, instead of waiting for ranks that have what they need.
- */
-static void a_decision_that_is_lost(void **state)
-{
-	int stale = 0;
-
-	(void)state;
-	for (lag_at = 0; lag_at < 16; lag_at++) {
-		again();
-		fake_kv.hold = long_hold;
-		lags = 0;
-		make(3);
-		members[0].dies = INT64_MAX;
-		start(3);
-		crew_start(leader_replace, NULL);
-		registry_run();
-		if (members[2].ret == 0 && members[1].ret < 0) {
-			assert_int_equal(members[1].ret, -ESTALE);
-			stale++;
-		}
-	}
-	fake_kv.hold = NULL;
-	assert_in_range(stale, 1, 3);
 }
 
 /* ------------------------------------------------------------------------- repairs --- */
@@ -2288,7 +2202,6 @@ int main(void)
 		SCENE(bad_input),
 		SCENE(more_queue_pairs_than_there_are),
 		SCENE(each_call_fails),
-		SCENE(a_decision_that_is_lost),
 		SCENE(a_repair_after_a_failure),
 		SCENE(repaired_again_while_one_is_held_up),
 		SCENE(a_port_that_changes),
