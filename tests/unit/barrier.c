@@ -611,33 +611,6 @@ static void many_ranks_are_missing(void **state)
 		rank_has(&ranks[i], -ETIMEDOUT, "");
 }
 
-/* Ranks that come one by one among leftovers know each other, and name only the others. */
-static void leftovers_are_missing(void **state)
-{
-	int64_t delay;
-	int i;
-
-	(void)state;
-	for (delay = 0; delay < 3800 * BEEST_MS; delay += 40 * BEEST_MS) {
-		registry_stage.timeout = LONG;
-		ranks_make(4, "a");
-		registry_run();
-		all_have(4, 1);
-		ranks_free(true);
-		registry_stage.timeout = 4 * BEEST_SECOND;
-		ranks_make(4, "a");
-		ranks[2].names = ranks[3].names = "";
-		ranks[1].delay = delay;
-		registry_run();
-		/* Rank 0 has given up long before rank 1 does. */
-		for (i = 0; i < 2; i++)
-			rank_has(&ranks[i], -ETIMEDOUT, i && delay > 2 * BEEST_SECOND ?
-				 "-3" :
-				 "after 4 s" USUAL ": 2 of 4 ranks have not arrived: ranks 2-3 ");
-		ranks_free(true);
-	}
-}
-
 /* ------------------------------------------------------------ the end of a limit --- */
 /* promise: hartebeest_msg(3) */
 
@@ -1255,7 +1228,6 @@ int main(void)
 		BARRIER_TEST(leftovers_are_not_proposed),
 		BARRIER_TEST(nothing_grows),
 		BARRIER_TEST(many_ranks_are_missing),
-		BARRIER_TEST(leftovers_are_missing),
 		BARRIER_TEST(one_is_held_up_until_the_end),
 		BARRIER_TEST(a_call_that_is_given_up_goes_on),
 		BARRIER_TEST(records_that_are_lost),

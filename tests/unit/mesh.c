@@ -156,19 +156,21 @@ static void assert_link(int a, int b, int index)
 
 static void assert_regions(int a, int b)
 {
+	const int count = (int)members[b].attr.region_count;
 	struct hartebeest_remote_mr region;
 	struct ibv_mr *mr;
 	int i;
 
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(hartebeest_mr_get(party[b].hb, two_regions[i], &mr), 0);
+	for (i = 0; i < count; i++) {
+		assert_int_equal(hartebeest_mr_get(party[b].hb, members[b].attr.regions[i], &mr),
+				 0);
 		assert_int_equal(hartebeest_mesh_region(members[a].mesh, party[b].rank, i, &region),
 				 0);
 		assert_int_equal(region.address, (uintptr_t)mr->addr);
 		assert_int_equal(region.length, mr->length);
 		assert_int_equal(region.rkey, mr->rkey);
 	}
-	assert_int_equal(hartebeest_mesh_region(members[a].mesh, party[b].rank, 2, &region),
+	assert_int_equal(hartebeest_mesh_region(members[a].mesh, party[b].rank, count, &region),
 			 -ENOENT);
 }
 
@@ -1004,17 +1006,6 @@ static void more_queue_pairs_than_there_are(void **state)
 	all_came(3);
 }
 
-/* --------------------------------------------------------------- ranks that come and go --- */
-/* promise: hartebeest_mesh(3) */
-
-static int lag_at, lags;		/* the request of rank 1 that is held up; those so far */
-
-/* For longer than others believe what they hear. */
-static int64_t long_hold(const struct beest_kv *kv)
-{
-	return party[1].hb && kv == party_kv(&party[1]) && lags++ == lag_at ? 3 * BEEST_SECOND : 0;
-}
-
 /* ------------------------------------------------------------------------- repairs --- */
 /* promise: hartebeest_mesh(3) */
 
@@ -1023,14 +1014,8 @@ static struct {
 	int slots[RANKS];		/* by rank */
 	int used;			/* slots so far */
 	int first, newcomers;		/* ranks that are replaced */
-	const struct shape *shape;	/* NULL: the usual one */
+	const struct hartebeest_mesh_attr *attr;	/* without the size; NULL: the usual one */
 } repair;
-
-/* A mesh of another shape, and the check of a connection between two of its ranks. */
-struct shape {
-	void (*make)(struct hartebeest_mesh_attr *attr, int rank);
-	void (*assert_met)(int a, int b);
-};
 
 static struct member *repair_member(int rank)
 {
@@ -1048,8 +1033,9 @@ static void repair_open(int rank)
 
 	repair.slots[rank] = slot;
 	member_open(slot, rank, repair.size);
-	if (repair.shape)
-		repair.shape->make(&members[slot].attr, rank);
+	if (repair.attr)
+		members[slot].attr = *repair.attr;
+	members[slot].attr.size = sizeof(*repair.attr);
 }
 
 /* Kills @count ranks from @first on; new processes take their places. */
@@ -1078,16 +1064,6 @@ static void repair_go(void)
 	fake_kv.hook = NULL;
 }
 
-static void assert_met(int a, int b)
-{
-	if (repair.shape) {
-		repair.shape->assert_met(a, b);
-		return;
-	}
-	assert_link(a, b, 0);
-	assert_regions(a, b);
-}
-
 static void repair_check(int rank, int replaced)
 {
 	int i;
@@ -1095,8 +1071,10 @@ static void repair_check(int rank, int replaced)
 	came(repair.slots[rank]);
 	assert_int_equal(repair_member(rank)->ret, replaced);
 	for (i = 0; i < repair.size; i++)
-		if (i != rank)
-			assert_met(repair.slots[rank], repair.slots[i]);
+		if (i != rank) {
+			assert_link(repair.slots[rank], repair.slots[i], 0);
+			assert_regions(repair.slots[rank], repair.slots[i]);
+		}
 }
 
 /* All are connected; ranks that were there before report how many were replaced. */
@@ -1273,6 +1251,7 @@ static void made_anew_after_a_repair(void **state)
 	assert_true(members[1].mesh->body.endpoint.generation > repaired + 1);
 }
 
+static int lags;			/* requests that may be held up, so far */
 static int steps;			/* that the queue pair of rank 1 has taken */
 
 static void steps_count(const char *function)
@@ -1549,27 +1528,17 @@ static int refill_slowly(void *data, int rank, struct ibv_qp *qp)
 	return 0;
 }
 
-static void by_threads_make(struct hartebeest_mesh_attr *attr, int rank)
-{
-	(void)rank;
-	attr->threads = 3;
-	attr->refill = refill_slowly;
-}
-
-static void by_threads_assert_met(int a, int b)
-{
-	assert_link(a, b, 0);
-}
-
 /* Four of six are replaced.  Whatever threads connect, only the caller's posts receives. */
 static void repaired_by_several_threads(void **state)
 {
-	static const struct shape shape = { by_threads_make, by_threads_assert_met };
+	static const struct hartebeest_mesh_attr attr = {
+		USUAL, .threads = 3, .refill = refill_slowly,
+	};
 
 	(void)state;
 	caller = pthread_self();
 	foreign_calls = 0;
-	repair.shape = &shape;
+	repair.attr = &attr;
 	repair_start(6, false);
 	memset(refilled, 0, sizeof(refilled));
 	repair_run(2, 4);
@@ -1578,7 +1547,7 @@ static void repaired_by_several_threads(void **state)
 	assert_int_equal(foreign_calls, 0);
 	assert_int_equal(stats_of(repair.slots[0]).create.time, 0);
 	drop();
-	repair.shape = NULL;
+	repair.attr = NULL;
 }
 
 static void break_device(void *data)
@@ -1628,6 +1597,14 @@ static void run_again(void *data)
 		run(member);
 }
 
+static int lag_at;			/* the request of rank 1 that is held up */
+
+/* For longer than others believe what they hear. */
+static int64_t long_hold(const struct beest_kv *kv)
+{
+	return kv == party_kv(&party[1]) && lags++ == lag_at ? 3 * BEEST_SECOND : 0;
+}
+
 /* No rank was started again, but one repairs twice, while another is held up. */
 static void repaired_again_while_one_is_held_up(void **state)
 {
@@ -1654,45 +1631,26 @@ static void repaired_again_while_one_is_held_up(void **state)
 		}
 }
 
-static const char *many_regions[64];
-
-/* Makes contributions so large that an entry has little room. */
-static void make_many_regions(struct hartebeest_mesh_attr *attr, int rank)
-{
-	int i;
-
-	(void)rank;
-	for (i = 0; i < 64; i++)
-		many_regions[i] = i % 2 ? "mr2" : "mr0";
-	attr->regions = many_regions;
-	attr->region_count = 64;
-}
-
-static void assert_last_region(int a, int b)
-{
-	struct hartebeest_remote_mr region;
-	struct ibv_mr *mr;
-
-	assert_int_equal(hartebeest_mr_get(party[b].hb, "mr2", &mr), 0);
-	assert_int_equal(hartebeest_mesh_region(members[a].mesh, party[b].rank, 63, &region), 0);
-	assert_int_equal(region.rkey, mr->rkey);
-	assert_link(a, b, 0);
-}
-
+/* They make contributions so large that an entry has little room. */
 static void repaired_with_many_regions(void **state)
 {
-	static const struct shape shape = { make_many_regions, assert_last_region };
+	static const char *regions[64];
+	static const struct hartebeest_mesh_attr attr = {
+		.pd = "pd", .regions = regions, .region_count = BEEST_COUNT(regions),
+	};
 	static const int all[] = { 5, 20 };
 	size_t k;
 
 	(void)state;
-	repair.shape = &shape;
+	for (k = 0; k < BEEST_COUNT(regions); k++)
+		regions[k] = k % 2 ? "mr2" : "mr0";
+	repair.attr = &attr;
 	for (k = 0; k < BEEST_COUNT(all); k++) {
 		repair_start(all[k], false);
 		repair_run(2, 1);
 		repair_run(1, 3);
 	}
-	repair.shape = NULL;
+	repair.attr = NULL;
 }
 
 /* Rank 0 gives up at any time, and repairs again with others, which may be one repair ahead. */

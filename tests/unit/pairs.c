@@ -130,6 +130,15 @@ static void two(int type, uint32_t offered, uint32_t room)
 	party_offer(party_pair(&party[1], 0, type), 0, room);
 }
 
+/* Rank 0 has pairs with two others, which may not come. */
+static struct hartebeest_pair *alone(void)
+{
+	party_open(0, 0, 3, NULL);
+	party_pair(&party[0], 1, IBV_QPT_RC);
+	party_pair(&party[0], 2, IBV_QPT_RC);
+	return party[0].pairs;
+}
+
 /* Gives each pair of ranks RC queue pairs with a region each. */
 static void mesh(int size)
 {
@@ -648,12 +657,9 @@ static void at_once_or_not(void **state)
 /* A pair that can never succeed is reported rather than one that still may. */
 static void once_and_never(void **state)
 {
-	struct hartebeest_pair *never;
+	struct hartebeest_pair *never = &alone()[1];
 
 	(void)state;
-	party_open(0, 0, 3, NULL);
-	party_pair(&party[0], 1, IBV_QPT_RC);
-	never = party_pair(&party[0], 2, IBV_QPT_RC);
 	never->qp = "nosuch";
 	party[0].deadline = HARTEBEEST_ONCE;
 	party_connect(&party[0]);
@@ -1152,12 +1158,9 @@ static void refuses(size_t count, const char *sentence)
 
 static void nonsense(void **state)
 {
-	struct hartebeest_pair *pairs = party[0].pairs, good[2];
+	struct hartebeest_pair *pairs = alone(), good[2];
 
 	(void)state;
-	party_open(0, 0, 3, NULL);
-	party_pair(&party[0], 1, IBV_QPT_RC);
-	party_pair(&party[0], 2, IBV_QPT_RC);
 	memcpy(good, pairs, sizeof(good));
 	assert_int_equal(try(0, 0), 0);
 	assert_int_equal(try(2, -2), -EINVAL);
@@ -1184,12 +1187,9 @@ static void nonsense(void **state)
 /* Behind a struct of a wrong size, nothing is known, and nothing is written. */
 static void structs_that_were_not_initialized(void **state)
 {
-	struct hartebeest_pair *pairs = party[0].pairs;
+	struct hartebeest_pair *pairs = alone();
 
 	(void)state;
-	party_open(0, 0, 3, NULL);
-	party_pair(&party[0], 1, IBV_QPT_RC);
-	party_pair(&party[0], 2, IBV_QPT_RC);
 	pairs[1].size = sizeof(*pairs) + 8;
 	refuses(1, "pair 1 has the size");
 	memset(pairs[0].reason, 0, sizeof(pairs[0].reason));
@@ -1201,11 +1201,11 @@ static void structs_that_were_not_initialized(void **state)
 /* The exchange cannot be used: the results are not those of an earlier call. */
 static void the_context_of_a_parent(void **state)
 {
-	struct hartebeest_context *hb = party_open(0, 0, 3, NULL)->hb;
+	struct hartebeest_context *hb;
 
 	(void)state;
-	party_pair(&party[0], 1, IBV_QPT_RC);
-	party_pair(&party[0], 2, IBV_QPT_RC);
+	alone();
+	hb = party[0].hb;
 	assert_int_equal(try(2, HARTEBEEST_ONCE), -EAGAIN);
 	hb->pid++;
 	assert_int_equal(try(2, HARTEBEEST_ONCE), -EPERM);
