@@ -27,8 +27,9 @@
  * An expectation may go on with: not "text"; or ERRNO, as another result; within 2 s of 0,1, as the
  * time since it and these ranks have begun the step; alike, if the step ends in the same way on all
  * of these.  "expect one of 2-3:" is for exactly one of these.  A rank takes its next step after a
- * failure that was expected, unless it might have succeeded as well: then it takes no other one, and
- * nothing is expected of it in those.  Where nothing is expected, the promises of tests/unit/schedules.c hold.
+ * failure that was expected.  If it might have succeeded as well, it takes no other step instead,
+ * and nothing is expected of it there.  Where nothing is expected, the promises of
+ * tests/unit/schedules.c hold.
  */
 #ifndef TESTS_PLAN_H
 #define TESTS_PLAN_H

@@ -226,8 +226,8 @@ static void a_server_that_failed_meanwhile(void **state)
 		{ EUSERS, "after 2 s: no queue pair 'n0' (key hb1/job/qp/n0) was published; server "
 		  "a:1 answers; meanwhile it failed: server a:1" },
 		{ EHOSTDOWN, "server a:1 answers; meanwhile it failed: server a:1: " },
-		{ 0, "server a:1 answers; meanwhile it lost its contents; others store theirs again "
-		  "in their next call, so a missing one may have been here" },
+		{ 0, "server a:1 answers; meanwhile it lost its contents; others store theirs "
+		  "again in their next call, so a missing one may have been here" },
 	};
 	size_t i;
 
@@ -780,7 +780,8 @@ static const struct odd_pair {
 	  .both = "; HARTEBEEST_SECRET_FILE (exchange.secret_file) must name the same secret "
 	  "everywhere", .texts = {
 		{ "rank 1 on ", FIRST "a secret, the second has none; " },
-		{ " and a process whose name is sealed, ", FIRST "no secret, the second has one; " },
+		{ " and a process whose name is sealed, ",
+		  FIRST "no secret, the second has one; " },
 	  } },
 #endif
 };
