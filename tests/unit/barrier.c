@@ -19,7 +19,6 @@
 #include "lib/base/clock.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/fencecall.h"
-#include "lib/rendezvous/message.h"
 #include "tests/support/crew.h"
 #include "tests/support/registry.h"
 #include "tests/support/scratch.h"

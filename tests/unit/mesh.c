@@ -8,10 +8,8 @@
 
 #include "tests/support/unit.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
