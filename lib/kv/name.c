@@ -14,6 +14,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/kv/name.h"
@@ -284,8 +285,8 @@ void beest_name_failed(struct beest_name *name, const struct beest_memcached_add
 		       int ret)
 {
 	size_t at;
+	BEEST_HOLD(&name->lock);
 
-	pthread_mutex_lock(&name->lock);
 	if (server_is_missing(ret))
 		__atomic_store_n(&name->failures, name->failures + 1, __ATOMIC_RELAXED);
 	if (address == name->current && (address != name->proven ||
@@ -294,7 +295,6 @@ void beest_name_failed(struct beest_name *name, const struct beest_memcached_add
 		current_set(name, name->list[(at + 1) % name->count]);
 		name_begin(name);
 	}
-	pthread_mutex_unlock(&name->lock);
 }
 
 bool beest_name_is_proven(const struct beest_name *name)
@@ -305,14 +305,11 @@ bool beest_name_is_proven(const struct beest_name *name)
 size_t beest_name_addresses(struct beest_name *name, const struct beest_memcached_address
 			    *addresses[BEEST_NAME_ADDRESSES])
 {
-	size_t count;
+	BEEST_HOLD(&name->lock);
 
-	pthread_mutex_lock(&name->lock);
-	count = name->count;
 	memcpy(addresses, name->list, sizeof(name->list));
-	pthread_mutex_unlock(&name->lock);
 
-	return count;
+	return name->count;
 }
 
 const char *beest_name_text(const struct beest_name *name)

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/lock.h"
 #include "lib/rendezvous/lease.h"
 
 /* A power of two.  A rank of a large job has about one lease for each peer. */
@@ -431,60 +432,54 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	return copy;
 }
 
-/* Returns the copy to release: the previous one, if any, or @copy if there is no memory. */
-static struct beest_lease_copy *lease_replace(struct beest_leases *leases,
-					      const struct beest_lease_wanted *wanted,
-					      struct beest_lease_copy *copy)
+/* Takes @copy over. */
+static int lease_replace(struct beest_leases *leases, const struct beest_lease_wanted *wanted,
+			 struct beest_lease_copy *copy)
 {
-	struct lease *lease = lease_find(leases, wanted->key);
-	struct beest_lease_copy *previous = lease ? lease->copy : NULL;
+	struct beest_lease_copy *previous;
+	struct lease *lease;
+	BEEST_HOLD(&leases->lock);
 
+	if (leases->ended && copy->row->ending != BEEST_RECORD_STAYS) {
+		copy_release(copy);
+		return 0;
+	}
+	lease = lease_find(leases, wanted->key);
+	previous = lease ? lease->copy : NULL;
 	if (!lease)
 		lease = lease_add(leases, wanted->server, copy, NEW);
-	if (!lease)
-		return copy;
+	if (!lease) {
+		copy_release(copy);
+		return beest_fail(ENOMEM, "no memory to remember key '%s'", wanted->key);
+	}
 	copy->repeated = wanted->add_only && previous && previous->add_only &&
 			 lease->digest == wanted->digest;
 	lease->copy = copy;
 	lease_set_serial(leases, lease, wanted->serial);
 	lease->digest = wanted->digest;
 	lease_step(leases, lease, PUT);
+	copy_release(previous);
 
-	return previous;
+	return 0;
 }
 
 int beest_lease_put(struct beest_leases *leases, const struct beest_lease_wanted *wanted)
 {
-	struct beest_lease_copy *copy = copy_new(leases, wanted), *left;
-	bool dropped, failed;
+	struct beest_lease_copy *copy = copy_new(leases, wanted);
 
-	if (!copy)
-		return beest_fail(ENOMEM, "no memory for the record of key '%s'", wanted->key);
-
-	pthread_mutex_lock(&leases->lock);
-	left = copy;
-	dropped = leases->ended && copy->row->ending != BEEST_RECORD_STAYS;
-	if (!dropped)
-		left = lease_replace(leases, wanted, copy);
-	failed = left == copy && !dropped;
-	pthread_mutex_unlock(&leases->lock);
-	copy_release(left);
-
-	return failed ? beest_fail(ENOMEM, "no memory to remember key '%s'", wanted->key) : 0;
+	return copy ? lease_replace(leases, wanted, copy) :
+	       beest_fail(ENOMEM, "no memory for the record of key '%s'", wanted->key);
 }
 
 bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wanted *wanted)
 {
 	const struct lease *lease;
-	bool has;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, wanted->key);
-	has = lease && !lease_is_doomed(lease) && lease->serial == wanted->serial &&
-	      lease->digest == wanted->digest;
-	pthread_mutex_unlock(&leases->lock);
 
-	return has;
+	return lease && !lease_is_doomed(lease) && lease->serial == wanted->serial &&
+	       lease->digest == wanted->digest;
 }
 
 static unsigned int lease_facts(const struct lease *lease)
@@ -509,60 +504,51 @@ static unsigned int lease_facts(const struct lease *lease)
 bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lease_fact fact)
 {
 	const struct lease *lease;
-	unsigned int facts;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	facts = lease ? lease_facts(lease) : BEEST_LEASE_SETTLED;
-	pthread_mutex_unlock(&leases->lock);
 
-	return facts & fact;
+	return (lease ? lease_facts(lease) : BEEST_LEASE_SETTLED) & fact;
 }
 
 void beest_lease_republish(struct beest_leases *leases, const char *key)
 {
 	struct lease *lease;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
 	if (lease)
 		lease_step(leases, lease, REPUBLISH);
-	pthread_mutex_unlock(&leases->lock);
 }
 
 uint64_t beest_lease_serial(struct beest_leases *leases, const char *key)
 {
 	const struct lease *lease;
-	uint64_t serial;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	serial = lease ? lease->serial : 0;
-	pthread_mutex_unlock(&leases->lock);
 
-	return serial;
+	return lease ? lease->serial : 0;
 }
 
 void beest_lease_release(struct beest_leases *leases, const char *key, uint64_t serial)
 {
 	struct lease *lease;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
 	if (lease && lease->serial == serial)
 		lease_set_serial(leases, lease, 0);
-	pthread_mutex_unlock(&leases->lock);
 }
 
 void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t serial)
 {
 	struct lease *lease;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
 	if (lease && (!serial || lease->serial == serial))
 		lease_remove(leases, lease);
-	pthread_mutex_unlock(&leases->lock);
 }
 
 /*
@@ -615,49 +601,41 @@ static void lease_doom(struct beest_leases *leases, struct lease *lease, bool cl
 void beest_lease_doom(struct beest_leases *leases, uint64_t serial)
 {
 	struct lease *lease, *sibling;
+	BEEST_HOLD(&leases->lock);
 
-	if (!serial)
-		return;
-
-	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->owners[serial % BUCKETS]; lease; lease = sibling) {
+	for (lease = leases->owners[serial % BUCKETS]; lease && serial; lease = sibling) {
 		sibling = lease->sibling;
 		if (lease->serial == serial && !lease_is_doomed(lease))
 			lease_doom(leases, lease, true, DOOM);
 	}
-	pthread_mutex_unlock(&leases->lock);
 }
 
 bool beest_lease_doom_key(struct beest_leases *leases, const char *key)
 {
 	struct lease *lease;
-	bool kept;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	lease = lease_find(leases, key);
-	kept = lease && !lease_is_doomed(lease);
-	if (kept) {
-		lease_set_serial(leases, lease, 0);
-		lease_doom(leases, lease, false, lease->state == CLEAN &&
-			   beest_clock_now() - lease->stored <= OURS_TIME ? WITHDRAW : DOOM);
-	}
-	pthread_mutex_unlock(&leases->lock);
+	if (!lease || lease_is_doomed(lease))
+		return false;
+	lease_set_serial(leases, lease, 0);
+	lease_doom(leases, lease, false, lease->state == CLEAN &&
+		   beest_clock_now() - lease->stored <= OURS_TIME ? WITHDRAW : DOOM);
 
-	return kept;
+	return true;
 }
 
 void beest_lease_doom_all(struct beest_leases *leases)
 {
 	struct lease *lease, *behind;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	leases->ended = true;
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
 		if (!lease_is_doomed(lease) && lease->copy->row->ending != BEEST_RECORD_STAYS)
 			lease_doom(leases, lease, true, DOOM);
 	}
-	pthread_mutex_unlock(&leases->lock);
 }
 
 static unsigned int writers_of(const struct beest_lease_copy *copy)
@@ -668,40 +646,36 @@ static unsigned int writers_of(const struct beest_lease_copy *copy)
 bool beest_lease_is_busy(struct beest_leases *leases)
 {
 	const struct lease *lease;
-	bool busy = false;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
-	for (lease = leases->first; lease != leases->settled; lease = lease->behind)
-		busy |= lease_is_doomed(lease) && writers_of(lease->copy);
-	pthread_mutex_unlock(&leases->lock);
+	lease = leases->first;
+	while (lease != leases->settled && !(lease_is_doomed(lease) && writers_of(lease->copy)))
+		lease = lease->behind;
 
-	return busy;
+	return lease != leases->settled;
 }
 
 size_t beest_lease_count(struct beest_leases *leases, bool doomed)
 {
 	const struct lease *lease;
 	size_t count = 0;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->first; doomed && lease != leases->settled; lease = lease->behind)
 		count += lease_is_doomed(lease);
-	count = doomed ? count : leases->count;
-	pthread_mutex_unlock(&leases->lock);
 
-	return count;
+	return doomed ? count : leases->count;
 }
 
 size_t beest_lease_largest(struct beest_leases *leases, size_t server)
 {
 	const struct lease *lease;
 	size_t most = 0;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->first; lease; lease = lease->behind)
 		if (lease->server == server)
 			most = BEEST_MAX(most, lease->copy->size + strlen(lease->copy->key));
-	pthread_mutex_unlock(&leases->lock);
 
 	return most;
 }
@@ -710,8 +684,8 @@ void beest_lease_lose(struct beest_leases *leases, size_t server)
 {
 	struct lease *lease, *behind;
 	int64_t now = beest_clock_now();
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
 		if (lease->server != server)
@@ -721,7 +695,6 @@ void beest_lease_lose(struct beest_leases *leases, size_t server)
 		else
 			lease_step(leases, lease, LOSE);
 	}
-	pthread_mutex_unlock(&leases->lock);
 }
 
 /* Only CLEAN leases count: a record in flight may have reached the server after its loss. */
@@ -729,17 +702,16 @@ bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t num
 			char key[BEEST_KEY_MAX + 1])
 {
 	const struct lease *lease;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->last; lease; lease = lease->before)
 		if (lease->server == server && lease->state == CLEAN && lease->stored &&
-		    lease->found <= number && !lease->copy->row->taken && nth-- == 0)
-			break;
-	if (lease)
-		strcpy(key, lease->copy->key);
-	pthread_mutex_unlock(&leases->lock);
+		    lease->found <= number && !lease->copy->row->taken && nth-- == 0) {
+			strcpy(key, lease->copy->key);
+			return true;
+		}
 
-	return lease != NULL;
+	return false;
 }
 
 /* -------------------------------------------------------------------- the plan --- */
@@ -895,11 +867,11 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 	const struct lease *lease;
 	size_t room = 0;
 	int ret = 0;
+	BEEST_HOLD(&leases->lock);
 
 	memset(plan, 0, sizeof(*plan));
 	plan->server = server;
 	plan->key_count = 1;
-	pthread_mutex_lock(&leases->lock);
 	for (lease = leases->first; lease && (check || lease != leases->settled);
 	     lease = lease->behind)
 		room += lease->server == server;
@@ -909,7 +881,6 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 		plan_restless(leases, plan);
 	if (ret == 0 && room && check)
 		plan_check(leases, plan);
-	pthread_mutex_unlock(&leases->lock);
 
 	return ret;
 }
@@ -1038,8 +1009,8 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 	struct lease *lease;
 	size_t i, missing = 0;
 	bool refused = false;
+	BEEST_HOLD(&leases->lock);
 
-	pthread_mutex_lock(&leases->lock);
 	for (i = 1; i < plan->key_count && ret == 0 && answered; i++) {
 		lease = lease_of(leases, plan->read[i]);
 		if (!lease)
@@ -1057,7 +1028,6 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			lease_answer(leases, lease, sight_event(lease, sight), found);
 	}
 	writes_done(leases, plan, ret, answered && !refused, found);
-	pthread_mutex_unlock(&leases->lock);
 
 	return missing;
 }

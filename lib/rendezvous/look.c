@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/base/random.h"
 #include "lib/kv/request.h"
 #include "lib/rendezvous/look.h"
@@ -66,9 +67,9 @@ static void answer_note(struct beest_registry_server *own, const struct part *pa
 /* An answer without an epoch does not suffice, but is one. */
 static void server_answered(struct beest_registry *registry, const struct part *part)
 {
-	pthread_mutex_lock(&registry->lock);
+	BEEST_HOLD(&registry->lock);
+
 	answer_note(&registry->servers[part->plan.server], part);
-	pthread_mutex_unlock(&registry->lock);
 }
 
 static void server_note(struct beest_registry *registry, const struct part *part, int failure)
@@ -78,8 +79,8 @@ static void server_note(struct beest_registry *registry, const struct part *part
 	int64_t now = beest_clock_now();
 	bool cut = failure == -EHOSTDOWN && request->took < request->patience;
 	bool again;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
 	/* One that the deadline has cut short knows less than the one before, which was not. */
 	again = cut && own->failure == failure;
 	own->stuck |= failure == -EHOSTDOWN && !cut;
@@ -102,7 +103,6 @@ static void server_note(struct beest_registry *registry, const struct part *part
 		beest_pace_failed(&own->pace, request->key_count);
 		own->away_until = now + beest_pace_away(&own->pace);
 	}
-	pthread_mutex_unlock(&registry->lock);
 }
 
 /*
@@ -115,8 +115,8 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	const struct beest_registry_server *own = &registry->servers[server];
 	const int size = beest_registry_size(registry);
 	int ret;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
 	ret = own->failure;
 	if (ret == -EHOSTDOWN && own->answered_by > since && !own->stuck &&
 	    beest_clock_now() - own->answered < beest_pace_suspect(&own->pace, size))
@@ -124,7 +124,6 @@ int beest_look_trouble(struct beest_registry *registry, size_t server, uint64_t 
 	if (ret == 0)
 		ret = own->failed_by > since;
 	memcpy(why, own->why, BEEST_KV_WHY);
-	pthread_mutex_unlock(&registry->lock);
 
 	return ret;
 }
@@ -158,12 +157,9 @@ void beest_look_loss_say(struct beest_registry *registry, size_t server, uint64_
 			 struct beest_text *text)
 {
 	const struct beest_epoch *epoch = &registry->servers[server].epoch;
-	bool lost;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	lost = epoch->changed && epoch->learned > since;
-	pthread_mutex_unlock(&registry->lock);
-	if (lost)
+	if (epoch->changed && epoch->learned > since)
 		beest_text_item(text, "meanwhile it lost its contents; others store theirs again "
 				"in their next call, so a missing one may have been here");
 }
@@ -172,24 +168,16 @@ void beest_look_loss_say(struct beest_registry *registry, size_t server, uint64_
 static int server_is_away(struct beest_registry *registry, size_t server)
 {
 	const struct beest_registry_server *own = &registry->servers[server];
-	int failure;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	failure = beest_clock_now() < own->away_until ? own->failure : 0;
-	pthread_mutex_unlock(&registry->lock);
-
-	return failure;
+	return beest_clock_now() < own->away_until ? own->failure : 0;
 }
 
 struct beest_pace beest_look_pace(struct beest_registry *registry, size_t server)
 {
-	struct beest_pace pace;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	pace = registry->servers[server].pace;
-	pthread_mutex_unlock(&registry->lock);
-
-	return pace;
+	return registry->servers[server].pace;
 }
 
 static int64_t patience_of(struct beest_registry *registry, size_t server)
@@ -408,14 +396,11 @@ bool beest_look_epoch(struct beest_registry *registry, size_t server,
 		      uint8_t bytes[BEEST_EPOCH_SIZE])
 {
 	const struct beest_epoch *epoch = &registry->servers[server].epoch;
-	bool known;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	known = epoch->known;
 	memcpy(bytes, epoch->bytes, BEEST_EPOCH_SIZE);
-	pthread_mutex_unlock(&registry->lock);
 
-	return known;
+	return epoch->known;
 }
 
 int beest_look_compare(struct beest_registry *registry, size_t server, int64_t deadline)

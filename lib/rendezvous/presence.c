@@ -11,6 +11,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/presence.h"
 
@@ -99,21 +100,17 @@ static bool is_none(const struct beest_incarnation *incarnation)
 static void displaced_note(struct beest_registry *registry,
 			   const struct beest_incarnation *displaced)
 {
-	pthread_mutex_lock(&registry->lock);
+	BEEST_HOLD(&registry->lock);
+
 	if (!is_none(displaced))
 		registry->presence.displaced = *displaced;
-	pthread_mutex_unlock(&registry->lock);
 }
 
 bool beest_presence_follows(struct beest_registry *registry)
 {
-	bool follows;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	follows = !is_none(&registry->presence.displaced);
-	pthread_mutex_unlock(&registry->lock);
-
-	return follows;
+	return !is_none(&registry->presence.displaced);
 }
 
 /* Stores this rank's presence in place of another one. */
@@ -171,13 +168,9 @@ static int presence_renew(struct beest_registry *registry)
 
 bool beest_presence_is_there(struct beest_registry *registry)
 {
-	bool owned;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	owned = registry->presence.owned;
-	pthread_mutex_unlock(&registry->lock);
-
-	return owned && beest_lease_is(registry->leases, registry->keys[BEEST_KEY_RANK],
+	return registry->presence.owned && beest_lease_is(registry->leases, registry->keys[BEEST_KEY_RANK],
 				       BEEST_LEASE_SETTLED);
 }
 
@@ -277,26 +270,18 @@ void beest_presence_has_met(struct beest_registry *registry)
 
 bool beest_presence_is_unseen(struct beest_registry *registry)
 {
-	bool unseen;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	unseen = registry->presence.rank >= 0 && !registry->presence.owned;
-	pthread_mutex_unlock(&registry->lock);
-
-	return unseen;
+	return registry->presence.rank >= 0 && !registry->presence.owned;
 }
 
 bool beest_presence_is_suspect(struct beest_registry *registry)
 {
 	const struct beest_registry_presence *presence = &registry->presence;
-	bool suspect;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	suspect = !presence->owned || presence->suspected_until ||
-		  beest_clock_now() - presence->seen_at > BEEST_STARTS_RECENT;
-	pthread_mutex_unlock(&registry->lock);
-
-	return suspect;
+	return !presence->owned || presence->suspected_until ||
+	       beest_clock_now() - presence->seen_at > BEEST_STARTS_RECENT;
 }
 
 /* The last start after the settled one that is of another process; NULL: there is none. */
@@ -435,12 +420,11 @@ static void heard_note(struct beest_registry *registry,
 	const int64_t looks = ALIVE_LOOKS *
 			      beest_look_pace(registry, server).longest;
 	const int64_t until = fate ? 0 : beest_clock_deadline(BEEST_MAX(ALIVE_TIME, looks));
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
 	*heard_row(registry, incarnation) = (struct beest_registry_heard){
 		*incarnation, until, fate,
 	};
-	pthread_mutex_unlock(&registry->lock);
 }
 
 void beest_presence_note(struct beest_registry *registry,
@@ -453,13 +437,10 @@ void beest_presence_note(struct beest_registry *registry,
 static struct beest_registry_heard heard_find(struct beest_registry *registry,
 					      const struct beest_incarnation *incarnation)
 {
-	struct beest_registry_heard row;
+	const struct beest_registry_heard *row = heard_row(registry, incarnation);
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	row = *heard_row(registry, incarnation);
-	pthread_mutex_unlock(&registry->lock);
-
-	return beest_process_is_context(&row.incarnation, incarnation) ? row :
+	return beest_process_is_context(&row->incarnation, incarnation) ? *row :
 	       (struct beest_registry_heard){ .alive_until = 0 };
 }
 
@@ -467,11 +448,10 @@ void beest_presence_forget(struct beest_registry *registry,
 			   const struct beest_incarnation *incarnation)
 {
 	struct beest_registry_heard *row = heard_row(registry, incarnation);
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
 	if (beest_process_is_context(&row->incarnation, incarnation))
 		row->alive_until = 0;
-	pthread_mutex_unlock(&registry->lock);
 }
 
 bool beest_presence_is_known(struct beest_registry *registry,

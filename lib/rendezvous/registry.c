@@ -13,6 +13,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/lock.h"
 #include "lib/base/text.h"
 #include "lib/rendezvous/registry.h"
 
@@ -362,10 +363,9 @@ void beest_registry_self(struct beest_registry *registry, struct beest_rank_body
 int64_t beest_registry_presence_ttl(struct beest_registry *registry)
 {
 	int64_t ttl;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
 	ttl = state_ttl[registry->presence.state];
-	pthread_mutex_unlock(&registry->lock);
 
 	return (ttl ? ttl : beest_lease_ttl(registry->leases)) * BEEST_SECOND;
 }
