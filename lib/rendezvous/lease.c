@@ -147,18 +147,13 @@ static const uint8_t transitions[FREED][EVENTS] = {
 	},
 };
 
-/* A key and bytes that never change, so that a request may use them while the lease changes. */
+/* What is kept never changes, so that a request may use it while the lease changes. */
 struct beest_lease_copy {
 	unsigned int users, writers;	/* the lease and plans; the plans that write it */
 	const struct beest_record_row *row;
-	int64_t ttl;		/* seconds */
-	uint8_t flags;
-	bool add_only;		/* is only added ... */
-	bool repeated;		/* ... and put again as it was: it may be refused */
-	uint64_t unique;	/* ... or replaces the value that has it; 0: none */
-	size_t size;
-	char *key;
-	uint8_t bytes[];
+	bool repeated;		/* only added, and put again as it was: it may be refused */
+	struct beest_lease_wanted what;	/* its key and bytes are in @room */
+	uint8_t room[];
 };
 
 struct lease {
@@ -166,8 +161,7 @@ struct lease {
 	struct lease *sibling;		/* same bucket of serials */
 	struct lease *before, *behind;
 	uint32_t hash;
-	size_t server;
-	uint64_t serial, digest;
+	uint64_t serial;
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool contested;		/* another process's record was there once */
@@ -253,7 +247,7 @@ static struct lease **lease_slot(struct beest_leases *leases, const char *key, u
 {
 	struct lease **at = &leases->buckets[hash % BUCKETS];
 
-	while (*at && ((*at)->hash != hash || strcmp((*at)->copy->key, key) != 0))
+	while (*at && ((*at)->hash != hash || strcmp((*at)->copy->what.key, key) != 0))
 		at = &(*at)->chain;
 
 	return at;
@@ -322,7 +316,7 @@ static void lease_remove(struct beest_leases *leases, struct lease *lease)
 {
 	lease_unlink(leases, lease);
 	lease_set_serial(leases, lease, 0);
-	*lease_slot(leases, lease->copy->key, lease->hash) = lease->chain;
+	*lease_slot(leases, lease->copy->what.key, lease->hash) = lease->chain;
 	leases->count--;
 	copy_release(lease->copy);
 	free(lease);
@@ -330,7 +324,7 @@ static void lease_remove(struct beest_leases *leases, struct lease *lease)
 
 static bool copy_is_closed(const struct beest_lease_copy *copy)
 {
-	return copy->flags & BEEST_RECORD_CLOSED;
+	return copy->what.flags & BEEST_RECORD_CLOSED;
 }
 
 /* Takes the row of the table.  False: the event changes nothing.  May free the lease. */
@@ -355,14 +349,14 @@ static bool lease_step(struct beest_leases *leases, struct lease *lease, enum ev
 /* Has a message expired?  Servers count whole seconds, so allow one. */
 static bool lease_is_expired(const struct lease *lease, int64_t now)
 {
-	return lease->copy->row->taken && lease->copy->ttl && lease->stored &&
-	       now - lease->stored > (lease->copy->ttl - 1) * BEEST_SECOND;
+	return lease->copy->row->taken && lease->copy->what.ttl && lease->stored &&
+	       now - lease->stored > (lease->copy->what.ttl - 1) * BEEST_SECOND;
 }
 
 static bool lease_is_due(const struct lease *lease, int64_t now)
 {
-	return lease->copy->row->in_turn && lease->copy->ttl && lease->stored &&
-	       now - lease->stored > lease->copy->ttl * BEEST_SECOND / 3;
+	return lease->copy->row->in_turn && lease->copy->what.ttl && lease->stored &&
+	       now - lease->stored > lease->copy->what.ttl * BEEST_SECOND / 3;
 }
 
 /* Is it a message whose push is over, so that it may be found deleted by a reader? */
@@ -385,8 +379,8 @@ static void expired_remove(struct beest_leases *leases)
 }
 
 /* Takes @copy over; NULL: no memory. */
-static struct lease *lease_add(struct beest_leases *leases, size_t server,
-			       struct beest_lease_copy *copy, enum state state)
+static struct lease *lease_add(struct beest_leases *leases, struct beest_lease_copy *copy,
+			       enum state state)
 {
 	struct lease *lease = calloc(1, sizeof(*lease));
 
@@ -395,10 +389,9 @@ static struct lease *lease_add(struct beest_leases *leases, size_t server,
 
 	if (++leases->count % BUCKETS == 0)
 		expired_remove(leases);
-	lease->hash = beest_hash_crc32(0, copy->key, strlen(copy->key));
-	*lease_slot(leases, copy->key, lease->hash) = lease;
+	lease->hash = beest_hash_crc32(0, copy->what.key, strlen(copy->what.key));
+	*lease_slot(leases, copy->what.key, lease->hash) = lease;
 	lease->copy = copy;
-	lease->server = server;
 	lease->state = state;
 	lease_link(leases, lease);
 
@@ -416,18 +409,12 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	if (!copy)
 		return NULL;
 
-	copy->users = 1;
-	copy->writers = 0;
-	copy->row = beest_record_row(wanted->kind);
-	copy->ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
-	copy->flags = wanted->flags;
-	copy->add_only = wanted->add_only;
-	copy->repeated = false;
-	copy->unique = wanted->unique;
-	copy->size = wanted->size;
-	copy->key = (char *)copy->bytes + wanted->size;
-	memcpy(copy->bytes, wanted->bytes, wanted->size);
-	memcpy(copy->key, wanted->key, key_size);
+	*copy = (struct beest_lease_copy){
+		.users = 1, .row = beest_record_row(wanted->kind), .what = *wanted,
+	};
+	copy->what.ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
+	copy->what.bytes = memcpy(copy->room, wanted->bytes, wanted->size);
+	copy->what.key = memcpy(copy->room + wanted->size, wanted->key, key_size);
 
 	return copy;
 }
@@ -447,16 +434,15 @@ static int lease_replace(struct beest_leases *leases, const struct beest_lease_w
 	lease = lease_find(leases, wanted->key);
 	previous = lease ? lease->copy : NULL;
 	if (!lease)
-		lease = lease_add(leases, wanted->server, copy, NEW);
+		lease = lease_add(leases, copy, NEW);
 	if (!lease) {
 		copy_release(copy);
 		return beest_fail(ENOMEM, "no memory to remember key '%s'", wanted->key);
 	}
-	copy->repeated = wanted->add_only && previous && previous->add_only &&
-			 lease->digest == wanted->digest;
+	copy->repeated = wanted->add_only && previous && previous->what.add_only &&
+			 previous->what.digest == wanted->digest;
 	lease->copy = copy;
 	lease_set_serial(leases, lease, wanted->serial);
-	lease->digest = wanted->digest;
 	lease_step(leases, lease, PUT);
 	copy_release(previous);
 
@@ -479,7 +465,7 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 	lease = lease_find(leases, wanted->key);
 
 	return lease && !lease_is_doomed(lease) && lease->serial == wanted->serial &&
-	       lease->digest == wanted->digest;
+	       lease->copy->what.digest == wanted->digest;
 }
 
 static unsigned int lease_facts(const struct lease *lease)
@@ -558,20 +544,18 @@ void beest_lease_forget(struct beest_leases *leases, const char *key, uint64_t s
 static struct beest_lease_copy *copy_closed(const struct beest_leases *leases,
 					    const struct beest_lease_copy *copy)
 {
-	const struct beest_lease_wanted wanted = {
-		.kind = copy->row->kind, .key = copy->key, .ttl = TOMBSTONE_TTL,
-		.flags = copy->flags | BEEST_RECORD_CLOSED,
-		.bytes = copy->bytes, .size = copy->size,
-	};
+	struct beest_lease_wanted wanted = copy->what;
 	struct beest_lease_copy *closed;
 
 	if (copy->row->ending != BEEST_RECORD_ENDS_CLOSED)
 		return NULL;
+	wanted.ttl = TOMBSTONE_TTL;
+	wanted.flags |= BEEST_RECORD_CLOSED;
 	closed = copy_new(leases, &wanted);
 	if (!closed)
 		return NULL;
 
-	if (beest_record_close(leases->seal, closed->bytes, closed->size, closed->key) < 0) {
+	if (beest_record_close(leases->seal, closed->room, wanted.size, wanted.key) < 0) {
 		free(closed);
 		return NULL;
 	}
@@ -669,13 +653,16 @@ size_t beest_lease_count(struct beest_leases *leases, bool doomed)
 
 size_t beest_lease_largest(struct beest_leases *leases, size_t server)
 {
+	const struct beest_lease_wanted *what;
 	const struct lease *lease;
 	size_t most = 0;
 	BEEST_HOLD(&leases->lock);
 
-	for (lease = leases->first; lease; lease = lease->behind)
-		if (lease->server == server)
-			most = BEEST_MAX(most, lease->copy->size + strlen(lease->copy->key));
+	for (lease = leases->first; lease; lease = lease->behind) {
+		what = &lease->copy->what;
+		if (what->server == server)
+			most = BEEST_MAX(most, what->size + strlen(what->key));
+	}
 
 	return most;
 }
@@ -688,7 +675,7 @@ void beest_lease_lose(struct beest_leases *leases, size_t server)
 
 	for (lease = leases->first; lease; lease = behind) {
 		behind = lease->behind;
-		if (lease->server != server)
+		if (lease->copy->what.server != server)
 			continue;
 		if (lease_is_expired(lease, now))
 			lease_remove(leases, lease);
@@ -705,9 +692,9 @@ bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t num
 	BEEST_HOLD(&leases->lock);
 
 	for (lease = leases->last; lease; lease = lease->before)
-		if (lease->server == server && lease->state == CLEAN && lease->stored &&
+		if (lease->copy->what.server == server && lease->state == CLEAN && lease->stored &&
 		    lease->found <= number && !lease->copy->row->taken && nth-- == 0) {
-			strcpy(key, lease->copy->key);
+			strcpy(key, lease->copy->what.key);
 			return true;
 		}
 
@@ -770,8 +757,9 @@ static void plan_add(struct beest_lease_plan *plan, struct beest_lease_copy *cop
 	__atomic_add_fetch(&copy->writers, 1, __ATOMIC_RELAXED);
 	plan->written[plan->write_count] = copy_hold(copy);
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
-		.verb = verb, .key = copy->key, .value = copy->bytes, .size = copy->size,
-		.ttl = copy->ttl, .answered = copy->row->taken, .unique = copy->unique,
+		.verb = verb, .key = copy->what.key, .value = copy->what.bytes,
+		.size = copy->what.size, .ttl = copy->what.ttl, .answered = copy->row->taken,
+		.unique = copy->what.unique,
 	};
 }
 
@@ -784,7 +772,7 @@ static enum beest_kv_verb lease_verb(const struct lease *lease)
 	if (lease->state == LOST || lease->state == MISSING)
 		return BEEST_KV_ADD;
 
-	return copy->unique ? BEEST_KV_CAS : copy->add_only ? BEEST_KV_ADD : BEEST_KV_SET;
+	return copy->what.unique ? BEEST_KV_CAS : copy->what.add_only ? BEEST_KV_ADD : BEEST_KV_SET;
 }
 
 /* Sends it, if that is due. */
@@ -800,7 +788,7 @@ static void plan_write(struct beest_leases *leases, struct beest_lease_plan *pla
 static void plan_read(struct beest_lease_plan *plan, struct lease *lease)
 {
 	plan->read[plan->key_count] = copy_hold(lease->copy);
-	plan->keys[plan->key_count++] = lease->copy->key;
+	plan->keys[plan->key_count++] = lease->copy->what.key;
 }
 
 /*
@@ -814,7 +802,7 @@ static void plan_restless(struct beest_leases *leases, struct beest_lease_plan *
 	bool unseen;
 
 	for (lease = leases->first; lease != leases->settled; lease = lease->behind) {
-		if (lease->server != plan->server)
+		if (lease->copy->what.server != plan->server)
 			continue;
 		unseen = lease_is_unseen(lease);
 		plan_write(leases, plan, lease);
@@ -845,7 +833,7 @@ static void plan_check(struct beest_leases *leases, struct beest_lease_plan *pla
 	while (behind && lease != end) {
 		lease = behind;
 		behind = lease->behind;
-		if (lease->server != plan->server || lease->state > OCCUPIED ||
+		if (lease->copy->what.server != plan->server || lease->state > OCCUPIED ||
 		    !(lease->copy->row->in_turn || lease_is_takable(lease)))
 			continue;
 		turn = &turns[lease->copy->row->taken];
@@ -853,7 +841,7 @@ static void plan_check(struct beest_leases *leases, struct beest_lease_plan *pla
 			lease_unlink(leases, lease);
 			lease_link(leases, lease);
 			turn->records++;
-			turn->bytes += lease->copy->size;
+			turn->bytes += lease->copy->what.size;
 		} else if (!lease_is_due(lease, now)) {
 			continue;
 		}
@@ -874,7 +862,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 	plan->key_count = 1;
 	for (lease = leases->first; lease && (check || lease != leases->settled);
 	     lease = lease->behind)
-		room += lease->server == server;
+		room += lease->copy->what.server == server;
 	if (room || spare)
 		ret = plan_allocate(plan, room, spare);
 	if (ret == 0 && room)
@@ -890,7 +878,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 /* The lease that @copy belongs to; NULL: it is gone, or has another version by now. */
 static struct lease *lease_of(struct beest_leases *leases, const struct beest_lease_copy *copy)
 {
-	struct lease *lease = lease_find(leases, copy->key);
+	struct lease *lease = lease_find(leases, copy->what.key);
 
 	return lease && lease->copy == copy ? lease : NULL;
 }
@@ -903,7 +891,7 @@ static struct lease *lease_of(struct beest_leases *leases, const struct beest_le
 static void write_outdated(struct beest_leases *leases, struct beest_lease_plan *plan, size_t i)
 {
 	struct beest_lease_copy *copy = plan->written[i];
-	struct lease *lease = lease_find(leases, copy->key);
+	struct lease *lease = lease_find(leases, copy->what.key);
 
 	if (copy->row->taken)
 		return;
@@ -912,7 +900,7 @@ static void write_outdated(struct beest_leases *leases, struct beest_lease_plan 
 		plan->overtook |= lease->state == CLEAN || lease_is_sent(lease);
 		lease_step(leases, lease, OUTDATED);
 	} else if (plan->writes[i].verb != BEEST_KV_DELETE && !copy_is_closed(copy) &&
-		   lease_add(leases, plan->server, copy, DOOMED)) {
+		   lease_add(leases, copy, DOOMED)) {
 		copy_hold(copy);
 	}
 }
@@ -923,10 +911,11 @@ static enum event value_judge(const struct beest_leases *leases,
 {
 	if (!value->bytes)
 		return ABSENT;
-	if (value->size == copy->size && memcmp(value->bytes, copy->bytes, copy->size) == 0)
+	if (value->size == copy->what.size &&
+	    memcmp(value->bytes, copy->what.bytes, value->size) == 0)
 		return SAME;
 
-	return beest_record_is_of(leases->seal, value->bytes, value->size, copy->key,
+	return beest_record_is_of(leases->seal, value->bytes, value->size, copy->what.key,
 				  &leases->incarnation) ? OLDER : ANOTHERS;
 }
 
@@ -961,7 +950,7 @@ static enum event write_event(const struct beest_lease_copy *copy,
 {
 	if (known && write->ret == -EMSGSIZE)
 		return TOO_LARGE;
-	if (known && copy->add_only && write->ret < 0)
+	if (known && copy->what.add_only && write->ret < 0)
 		return copy->row->taken ? EXISTS : STORED;
 	if (!known || (write->ret < 0 && write->ret != -EEXIST))
 		return FAILED;
@@ -1019,7 +1008,7 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			refused |= lease_is_sent(lease);
 			missing += lease_is_sent(lease) || (lease->state == CLEAN &&
 						   !lease->copy->row->taken);
-		} else if (lease->copy->unique && values[i].unique == lease->copy->unique) {
+		} else if (values[i].unique && values[i].unique == lease->copy->what.unique) {
 			/* A server that refuses an add keeps the value that it was to replace. */
 			missing += lease_is_sent(lease);
 		}
