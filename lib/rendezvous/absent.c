@@ -84,7 +84,7 @@ static size_t rows_find(const struct beest_fence_look *look, struct rows *rows)
 	}
 	if (beest_inquiry_fits(look->call->limit))
 		beest_presence_query(look->call->registry, rows->ends[0], 2 * rows->count,
-				     beest_clock_deadline(BEEST_INQUIRY_TIME));
+				     beest_clock_deadline(BEEST_INQUIRY_TIME), 0);
 
 	return all;
 }

@@ -47,18 +47,15 @@ static const struct beest_codec_layout failing_layout = BEEST_CODEC_LAYOUT(faili
  */
 static size_t witnesses_find(struct beest_registry *registry, uint8_t *marks)
 {
-	static const struct beest_incarnation any_process;
 	const struct beest_ids *ranks = registry->ranks;
 	struct beest_presence_query *queries = calloc(ranks->count, sizeof(*queries));
 	size_t i, used = 0;
 
 	if (!queries)
 		return 0;
-	for (i = 0; i < ranks->count; i++) {
+	for (i = 0; i < ranks->count; i++)
 		queries[i].rank = ranks->id[i];
-		queries[i].incarnation = &any_process;
-	}
-	beest_presence_query(registry, queries, ranks->count, beest_clock_deadline(ASK_TIME));
+	beest_presence_query(registry, queries, ranks->count, beest_clock_deadline(ASK_TIME), 0);
 	for (i = 0; i < ranks->count; i++)
 		if (queries[i].ret) {
 			memcpy(marks + used, &queries[i].now, BEEST_INCARNATION_SIZE);

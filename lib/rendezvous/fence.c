@@ -222,7 +222,7 @@ void beest_fence_ask(struct beest_fence_look *look)
 		}
 	if (count)
 		beest_presence_query(look->call->registry, queries, count,
-				     beest_limit_look(look->call->limit));
+				     beest_limit_look(look->call->limit), 0);
 	for (i = 0; i < count && ret == 0; i++) {
 		if (queries[i].ret > 0)
 			ret = beest_presence_ended(queries[i].rank, &queries[i].body);

@@ -66,17 +66,6 @@ static void rank_say(const struct beest_registry *registry,
 		beest_text_add(text, ", which last waited for %s", query->body.waits);
 }
 
-bool beest_inquiry_rank(struct beest_registry *registry, int32_t rank, struct beest_text *text)
-{
-	struct beest_presence_query query = { .rank = rank };
-
-	beest_presence_query(registry, &query, 1, beest_clock_deadline(BEEST_INQUIRY_TIME));
-	if (query.ret > 0)
-		rank_say(registry, &query, text);
-
-	return query.ret > 0;
-}
-
 static void ranks_say(const struct beest_registry *registry,
 		      const struct beest_presence_query *queries, size_t count, size_t seen,
 		      struct beest_text *text)
@@ -114,7 +103,7 @@ bool beest_inquiry_ranks(struct beest_registry *registry, int64_t deadline,
 	for (i = 0; i < ranks->count; i++)
 		if (ranks->id[i] != registry->presence.rank)
 			queries[count++].rank = ranks->id[i];
-	beest_presence_query(registry, queries, count, deadline);
+	beest_presence_query(registry, queries, count, deadline, 0);
 	for (i = 0; i < count; i++)
 		seen += queries[i].ret > 0;
 	ranks_say(registry, queries, count, seen, text);

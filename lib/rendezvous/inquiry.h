@@ -25,15 +25,9 @@ void beest_inquiry_server(struct beest_registry *registry, size_t server,
 			  enum beest_record_kind kind, int64_t deadline, struct beest_text *text);
 
 /*
- * Adds who has @rank now: "rank 1 on cn08, pid 17, which last waited for barrier 'b'".  False: no
- * presence of it is stored, and nothing is added.
- */
-bool beest_inquiry_rank(struct beest_registry *registry, int32_t rank, struct beest_text *text);
-
-/*
- * Adds the same of all other ranks, or that some are not seen.  True: all are in the job, so job
- * id and servers are not the reason.  False also for jobs whose size is unknown or large, whose
- * ranks are not asked for.
+ * Adds who has each other rank: "rank 1 on cn08, pid 17, which last waited for barrier 'b'", or
+ * that some are not seen.  True: all are in the job, so job id and servers are not the reason.
+ * False also for jobs whose size is unknown or large, whose ranks are not asked for.
  */
 bool beest_inquiry_ranks(struct beest_registry *registry, int64_t deadline,
 			 struct beest_text *text);

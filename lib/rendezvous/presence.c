@@ -170,8 +170,9 @@ bool beest_presence_is_there(struct beest_registry *registry)
 {
 	BEEST_HOLD(&registry->lock);
 
-	return registry->presence.owned && beest_lease_is(registry->leases, registry->keys[BEEST_KEY_RANK],
-				       BEEST_LEASE_SETTLED);
+	return registry->presence.owned &&
+	       beest_lease_is(registry->leases, registry->keys[BEEST_KEY_RANK],
+			      BEEST_LEASE_SETTLED);
 }
 
 /*
@@ -507,9 +508,8 @@ static void queries_ask(struct beest_registry *registry,
 	look->count = i;
 }
 
-/* Takes one look with these @flags, and returns its result. */
-static int queries_run(struct beest_registry *registry, struct beest_presence_query *queries,
-			size_t count, int64_t deadline, unsigned int flags)
+int beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
+			 size_t count, int64_t deadline, unsigned int flags)
 {
 	char (*keys)[BEEST_KEY_MAX + 1] = calloc(count + 1, sizeof(*keys));
 	struct beest_look look = { .deadline = deadline, .flags = flags };
@@ -539,23 +539,6 @@ static int queries_run(struct beest_registry *registry, struct beest_presence_qu
 	return ret;
 }
 
-void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
-			  size_t count, int64_t deadline)
-{
-	queries_run(registry, queries, count, deadline, 0);
-}
-
-void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
-			size_t count, int64_t deadline)
-{
-	size_t i;
-
-	beest_presence_query(registry, queries, count, deadline);
-	for (i = 0; i < count; i++)
-		if (queries[i].answered && queries[i].ret != -ESTALE)
-			beest_presence_note(registry, queries[i].incarnation);
-}
-
 /* ----------------------------------------------------------------- for sentences --- */
 
 const char *beest_presence_query_text(const struct beest_registry *registry,
@@ -583,7 +566,7 @@ bool beest_presence_is_over(struct beest_registry *registry, int32_t rank,
 {
 	struct beest_presence_query query = { .rank = rank, .incarnation = incarnation };
 
-	queries_run(registry, &query, 1, beest_clock_deadline(TEXT_TIME), BEEST_LOOK_IDLE);
+	beest_presence_query(registry, &query, 1, beest_clock_deadline(TEXT_TIME), BEEST_LOOK_IDLE);
 
 	return beest_presence_query_text(registry, &query, text)[0] != '\0';
 }
@@ -610,7 +593,7 @@ const char *beest_presence_find(struct beest_registry *registry, int32_t rank,
 	beest_clock_backoff_start(&backoff, beest_registry_size(registry));
 	do {
 		last = beest_limit_is_short(limit);
-		ret = queries_run(registry, &query, 1, beest_limit_look(limit), 0);
+		ret = beest_presence_query(registry, &query, 1, beest_limit_look(limit), 0);
 		if (!last && beest_kv_transient(ret))
 			beest_limit_pause(limit, &backoff);
 	} while (!last && beest_kv_transient(ret) && !query.answered &&

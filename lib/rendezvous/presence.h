@@ -88,9 +88,12 @@ struct beest_presence_query {
 bool beest_presence_disowns(const struct beest_registry *registry,
 			    const struct beest_presence_query *query);
 
-/* Answers all queries by one look.  What no server answers by @deadline is not known. */
-void beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
-			  size_t count, int64_t deadline);
+/*
+ * Answers all queries by one look with these @flags, and returns its result.  What no server
+ * answers by @deadline is not known.
+ */
+int beest_presence_query(struct beest_registry *registry, struct beest_presence_query *queries,
+			 size_t count, int64_t deadline, unsigned int flags);
 
 /*
  * A small cache of what was last learned of authors.  One that confirmed a queue pair, or whose
@@ -106,13 +109,6 @@ void beest_presence_forget(struct beest_registry *registry,
 			   const struct beest_incarnation *incarnation);
 bool beest_presence_is_known(struct beest_registry *registry,
 			     const struct beest_incarnation *incarnation);
-
-/*
- * As beest_presence_query().  Notes as alive all authors whose server has answered, and whose rank
- * no other process has: also if it has lost their presence.
- */
-void beest_presence_ask(struct beest_registry *registry, struct beest_presence_query *queries,
-			size_t count, int64_t deadline);
 
 /* The known fate of an author that is gone, ", which has left"; "": none.  Asks no server. */
 const char *beest_presence_fate(struct beest_registry *registry,

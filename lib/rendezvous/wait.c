@@ -313,7 +313,11 @@ static int judge_unknown(struct waiting *w)
 				.rank = get->record.rank,
 				.incarnation = &get->record.incarnation,
 			};
-	beest_presence_ask(w->registry, queries, count, beest_waiting_until(w));
+	beest_presence_query(w->registry, queries, count, beest_waiting_until(w), 0);
+	/* No other process has the rank: so also if the server has lost its presence. */
+	for (i = 0; i < count; i++)
+		if (queries[i].answered && queries[i].ret != -ESTALE)
+			beest_presence_note(w->registry, queries[i].incarnation);
 	for (i = count = 0; i < w->asked && ret == 0; i++) {
 		get = unknown_get(w, i);
 		if (get && !queries[count].answered)

@@ -213,7 +213,7 @@ static int judge_news(struct waiting *w)
 			queries[count++] = (struct beest_presence_query){
 				.rank = get->rank, .incarnation = &get->author,
 			};
-	beest_presence_query(w->registry, queries, count, beest_waiting_until(w));
+	beest_presence_query(w->registry, queries, count, beest_waiting_until(w), 0);
 	for (i = count = 0; i < w->wait->count && ret == 0; i++) {
 		get = awaited_get(w, i);
 		if (!get)
