@@ -125,22 +125,13 @@ int beest_failure_put(struct beest_registry *registry, const char *text)
 
 /* -------------------------------------------------------------------- learning --- */
 
-/* How many bytes of the record belong to the author's presence. */
-static size_t failing_offset(const struct beest_rank_body *body)
-{
-	uint8_t bytes[BEEST_BODY_MAX];
-
-	return (size_t)beest_record_rank_encode(body, bytes);
-}
-
 /* Was this context there when the record was written? */
-static bool is_witness(const struct beest_record *record, const struct beest_rank_body *body,
-		       const struct beest_incarnation *own)
+static bool is_witness(const struct beest_rank_body *body, const struct beest_incarnation *own)
 {
-	size_t at = failing_offset(body) + beest_codec_size(&failing_layout);
+	size_t at = beest_codec_size(&failing_layout);
 
-	for (; at + BEEST_INCARNATION_SIZE <= record->size; at += BEEST_INCARNATION_SIZE)
-		if (memcmp(record->body + at, own, BEEST_INCARNATION_SIZE) == 0)
+	for (; at + BEEST_INCARNATION_SIZE <= body->rest_size; at += BEEST_INCARNATION_SIZE)
+		if (memcmp(body->rest + at, own, BEEST_INCARNATION_SIZE) == 0)
 			return true;
 
 	return false;
@@ -155,14 +146,12 @@ static int is_of_this_run(struct beest_registry *registry, const struct beest_re
 {
 	const struct beest_incarnation *own = &registry->presence.incarnation;
 	const int64_t began = registry->failure.began;
-	size_t at = failing_offset(body);
 	struct beest_kv_stats stats;
 	struct failing failing;
 	int64_t since;
 	int ret;
 
-	if (beest_codec_decode(&failing_layout, record->body + at, record->size - at,
-			       &failing) < 0)
+	if (beest_codec_decode(&failing_layout, body->rest, body->rest_size, &failing) < 0)
 		return 0;
 	if (beest_process_is_same_place(&record->incarnation, own))
 		return (int64_t)failing.place >= began ||
@@ -242,7 +231,7 @@ int beest_failure_judge(struct beest_registry *registry, const struct beest_kv_v
 	}
 	left = leftover_judge(registry, there ? &record : NULL, &body, &first);
 	if (there && record.rank >= 0 &&
-	    (!left || is_witness(&record, &body, &own->incarnation)))
+	    (!left || is_witness(&body, &own->incarnation)))
 		return beest_presence_ended(record.rank, &body);
 	if (there && first) {
 		snprintf(what, sizeof(what), "failed: %s", body.reason);

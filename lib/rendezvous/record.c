@@ -29,6 +29,11 @@
 #include "lib/base/text.h"
 #include "lib/rendezvous/record.h"
 
+/* Defines the layout @name with these rows. */
+#define LAYOUT(name, ...) \
+	static const struct beest_codec_field name##_rows[] = { __VA_ARGS__ }; \
+	static const struct beest_codec_layout name = BEEST_CODEC_LAYOUT(name##_rows)
+
 struct header {
 	uint8_t magic[3];
 	uint8_t version;
@@ -40,15 +45,13 @@ struct header {
 
 enum { VERSION_AT = 3, KIND_AT, FLAGS_AT };
 
-static const struct beest_codec_field header_rows[] = {
+LAYOUT(header_layout,
 	BEEST_CODEC_ROW(header, magic, BYTES),
 	BEEST_CODEC_ROW(header, version, UINT),
 	BEEST_CODEC_ROW(header, kind, UINT),
 	BEEST_CODEC_ROW(header, flags, UINT),
 	BEEST_CODEC_ROW(header, incarnation, BYTES),
-	BEEST_CODEC_ROW(header, rank, UINT),
-};
-static const struct beest_codec_layout header_layout = BEEST_CODEC_LAYOUT(header_rows);
+	BEEST_CODEC_ROW(header, rank, UINT));
 
 /* ---------------------------------------------------------------- the envelope --- */
 
@@ -233,7 +236,33 @@ int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, con
 	return record_finish(seal, key, bytes, size);
 }
 
-/* ------------------------------------------------------------------------ texts --- */
+/* ------------------------------------------------------------------ parts of a body --- */
+
+/* What is left of a body.  Nothing is read after a part that is refused. */
+struct reader {
+	const uint8_t *bytes;
+	size_t size;
+	int ret;
+};
+
+static struct reader body_begin(const struct beest_record *record)
+{
+	return (struct reader){ .bytes = record->body, .size = record->size };
+}
+
+static void reader_skip(struct reader *reader, size_t size)
+{
+	reader->bytes += size;
+	reader->size -= size;
+}
+
+static void fields_read(struct reader *reader, const struct beest_codec_layout *layout, void *body)
+{
+	if (reader->ret == 0)
+		reader->ret = beest_codec_decode(layout, reader->bytes, reader->size, body);
+	if (reader->ret == 0)
+		reader_skip(reader, beest_codec_size(layout));
+}
 
 /* Writes a byte with the length and then the text, cut to room - 1 bytes. */
 static int text_write(const char *text, size_t room, uint8_t *bytes)
@@ -247,20 +276,21 @@ static int text_write(const char *text, size_t room, uint8_t *bytes)
 }
 
 /* Texts of other processes go to terminals and logs, so they are cleaned. */
-static int text_read(const struct beest_record *record, size_t *at, char *text, size_t room)
+static void text_read(struct reader *reader, char *text, size_t room)
 {
-	size_t length = *at < record->size ? record->body[(*at)++] : SIZE_MAX;
+	const size_t length = reader->ret == 0 && reader->size ? reader->bytes[0] : 0;
 	char raw[UINT8_MAX + 1];
 
-	if (length > record->size - *at || length >= room)
-		return beest_fail(EBADMSG, "the record ends within a text");
-
-	memcpy(raw, record->body + *at, length);
+	if (reader->ret < 0)
+		return;
+	if (reader->size < 1 + length || length >= room) {
+		reader->ret = beest_fail(EBADMSG, "the record ends within a text");
+		return;
+	}
+	memcpy(raw, reader->bytes + 1, length);
 	raw[length] = '\0';
 	beest_text_clean(text, room, raw, length);
-	*at += length;
-
-	return 0;
+	reader_skip(reader, 1 + length);
 }
 
 /* ------------------------------------------------------------------ queue pairs --- */
@@ -282,7 +312,7 @@ static int text_read(const struct beest_record *record, size_t *at, char *text, 
 	BEEST_CODEC_ROW(type, endpoint.qkey, UINT), \
 	BEEST_CODEC_ROW(type, endpoint.generation, UINT)
 
-static const struct beest_codec_field qp_rows[] = {
+LAYOUT(qp_layout,
 	KIND_ROWS(beest_qp_body),
 	BEEST_CODEC_ROW(beest_qp_body, regions, UINT),
 	NUMBER_ROWS(beest_qp_body),
@@ -290,28 +320,20 @@ static const struct beest_codec_field qp_rows[] = {
 	BEEST_CODEC_ROW(beest_qp_body, echo.incarnation, BYTES),
 	BEEST_CODEC_ROW(beest_qp_body, echo.qp_num, UINT),
 	BEEST_CODEC_ROW(beest_qp_body, echo.psn, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, echo.generation, UINT),
-};
-static const struct beest_codec_layout qp_layout = BEEST_CODEC_LAYOUT(qp_rows);
+	BEEST_CODEC_ROW(beest_qp_body, echo.generation, UINT));
 
-static const struct beest_codec_field ip_rows[] = {
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.ip, BYTES),
-};
-static const struct beest_codec_layout ip_layout = BEEST_CODEC_LAYOUT(ip_rows);
+LAYOUT(ip_layout,
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.ip, BYTES));
 
-static const struct beest_codec_field ece_rows[] = {
+LAYOUT(ece_layout,
 	BEEST_CODEC_ROW(beest_qp_body, endpoint.ece.vendor, UINT),
-	BEEST_CODEC_ROW(beest_qp_body, endpoint.ece.options, UINT),
-};
-static const struct beest_codec_layout ece_layout = BEEST_CODEC_LAYOUT(ece_rows);
+	BEEST_CODEC_ROW(beest_qp_body, endpoint.ece.options, UINT));
 
-static const struct beest_codec_field mr_rows[] = {
+LAYOUT(mr_layout,
 	BEEST_CODEC_ROW(hartebeest_remote_mr, address, UINT),
 	BEEST_CODEC_ROW(hartebeest_remote_mr, length, UINT),
 	BEEST_CODEC_ROW(hartebeest_remote_mr, rkey, UINT),
-	BEEST_CODEC_ROW(hartebeest_remote_mr, access, UINT),
-};
-static const struct beest_codec_layout mr_layout = BEEST_CODEC_LAYOUT(mr_rows);
+	BEEST_CODEC_ROW(hartebeest_remote_mr, access, UINT));
 
 #define IP_SIZE 16
 #define ECE_SIZE 8
@@ -420,24 +442,6 @@ static int endpoint_check(const struct beest_endpoint *end)
 	return gid_check(end);
 }
 
-/* Decodes the part of a body that begins at offset @at. */
-static int body_decode(const struct beest_codec_layout *layout, const struct beest_record *record,
-		       size_t at, void *body)
-{
-	return beest_codec_decode(layout, record->body + at,
-				  at < record->size ? record->size - at : 0, body);
-}
-
-/* Empties a body of @room bytes and decodes its fields, behind which *@at is. */
-static int body_begin(const struct beest_codec_layout *layout, const struct beest_record *record,
-		      void *body, size_t room, size_t *at)
-{
-	memset(body, 0, room);
-	*at = beest_codec_size(layout);
-
-	return body_decode(layout, record, 0, body);
-}
-
 static int region_decode(const uint8_t *bytes, size_t size, struct hartebeest_remote_mr *region)
 {
 	struct hartebeest_remote_mr found;
@@ -459,44 +463,38 @@ static size_t qp_region_at(const struct beest_record *record, size_t i)
 	       i * BEEST_REGION_SIZE;
 }
 
-static int qp_regions_check(const struct beest_record *record, size_t count)
+static void regions_read(struct reader *reader, size_t count)
 {
 	struct hartebeest_remote_mr region;
 	size_t i;
-	int ret = 0;
 
-	if (record->size < qp_region_at(record, count))
-		return beest_fail(EBADMSG, "the record offers %zu regions, but does not have all "
-				  "of them", count);
-	for (i = 0; i < count && ret == 0; i++)
-		ret = region_decode(record->body + qp_region_at(record, i), BEEST_REGION_SIZE,
-				    &region);
-
-	return ret;
+	if (reader->ret == 0 && reader->size < count * BEEST_REGION_SIZE)
+		reader->ret = beest_fail(EBADMSG, "the record offers %zu regions, but does not "
+					 "have all of them", count);
+	for (i = 0; i < count && reader->ret == 0; i++) {
+		reader->ret = region_decode(reader->bytes, BEEST_REGION_SIZE, &region);
+		reader_skip(reader, BEEST_REGION_SIZE);
+	}
 }
 
 int beest_record_qp_decode(const struct beest_record *record, struct beest_qp_body *body)
 {
-	size_t at;
-	int ret = body_begin(&qp_layout, record, body, sizeof(*body), &at);
+	struct reader reader = body_begin(record);
 
-	if (ret < 0)
-		return ret;
-
+	memset(body, 0, sizeof(*body));
+	fields_read(&reader, &qp_layout, body);
 	body->endpoint.incarnation = record->incarnation;
 	body->endpoint.rank = record->rank;
 	body->endpoint.ip = body->endpoint.gid;
 	if (record->flags & BEEST_RECORD_IP)
-		ret = body_decode(&ip_layout, record, at, body);
-	if (ret == 0)
-		ret = qp_regions_check(record, body->regions);
-	at = qp_region_at(record, body->regions);
-	if (ret == 0 && record->flags & BEEST_RECORD_REFUSED)
-		ret = text_read(record, &at, body->reason, sizeof(body->reason));
-	if (ret == 0 && record->flags & BEEST_RECORD_ECE)
-		ret = body_decode(&ece_layout, record, at, body);
+		fields_read(&reader, &ip_layout, body);
+	regions_read(&reader, body->regions);
+	if (record->flags & BEEST_RECORD_REFUSED)
+		text_read(&reader, body->reason, sizeof(body->reason));
+	if (record->flags & BEEST_RECORD_ECE)
+		fields_read(&reader, &ece_layout, body);
 
-	return ret < 0 ? ret : endpoint_check(&body->endpoint);
+	return reader.ret < 0 ? reader.ret : endpoint_check(&body->endpoint);
 }
 
 void beest_record_qp_region(const struct beest_record *record, size_t i,
@@ -544,18 +542,16 @@ int beest_record_mr_decode(const struct beest_record *record,
 
 /* ------------------------------------------------------------------------ ranks --- */
 
-static const struct beest_codec_field rank_rows[] = {
+LAYOUT(rank_layout,
 	BEEST_CODEC_ROW(beest_rank_body, began, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, participants, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, servers, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, pid, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, size, UINT),
 	BEEST_CODEC_ROW(beest_rank_body, state, UINT),
-	BEEST_CODEC_ROW(beest_rank_body, displaced, BYTES),
-};
-static const struct beest_codec_layout rank_layout = BEEST_CODEC_LAYOUT(rank_rows);
+	BEEST_CODEC_ROW(beest_rank_body, displaced, BYTES));
 
-/* The texts that follow the fields.  The last one is left out if it is empty. */
+/* The texts that follow the fields. */
 static const struct rank_text {
 	size_t offset, room;
 } rank_texts[] = {
@@ -570,7 +566,7 @@ int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[B
 	int used = beest_codec_encode(&rank_layout, body, bytes, BEEST_BODY_MAX);
 	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(rank_texts) - !body->waits[0]; i++)
+	for (i = 0; i < BEEST_COUNT(rank_texts); i++)
 		used += text_write((const char *)body + rank_texts[i].offset,
 				   rank_texts[i].room, bytes + used);
 
@@ -579,14 +575,16 @@ int beest_record_rank_encode(const struct beest_rank_body *body, uint8_t bytes[B
 
 int beest_record_rank_decode(const struct beest_record *record, struct beest_rank_body *body)
 {
-	size_t i, at;
-	int ret = body_begin(&rank_layout, record, body, sizeof(*body), &at);
+	struct reader reader = body_begin(record);
+	size_t i;
 
-	for (i = 0; i < BEEST_COUNT(rank_texts) - (at >= record->size) && ret == 0; i++)
-		ret = text_read(record, &at, (char *)body + rank_texts[i].offset,
-				rank_texts[i].room);
+	fields_read(&reader, &rank_layout, body);
+	for (i = 0; i < BEEST_COUNT(rank_texts); i++)
+		text_read(&reader, (char *)body + rank_texts[i].offset, rank_texts[i].room);
+	body->rest = reader.bytes;
+	body->rest_size = reader.size;
 
-	return ret;
+	return reader.ret;
 }
 
 /* ----------------------------------------------------------------------- fences --- */
@@ -597,18 +595,16 @@ int beest_record_rank_decode(const struct beest_record *record, struct beest_ran
 	BEEST_CODEC_ROW(type, setup.ranks, UINT), \
 	BEEST_CODEC_ROW(type, setup.form, UINT)
 
-static const struct beest_codec_field member_rows[] = {
+LAYOUT(member_layout,
 	SETUP_ROWS(beest_member_body),
 	BEEST_CODEC_ROW(beest_member_body, call, UINT),
 	BEEST_CODEC_ROW(beest_member_body, follows, BYTES),
 	BEEST_CODEC_ROW(beest_member_body, view, UINT),
 	BEEST_CODEC_ROW(beest_member_body, pass, UINT),
 	BEEST_CODEC_ROW(beest_member_body, shown, UINT),
-	BEEST_CODEC_ROW(beest_member_body, refusal.error, UINT),
-};
-static const struct beest_codec_layout member_layout = BEEST_CODEC_LAYOUT(member_rows);
+	BEEST_CODEC_ROW(beest_member_body, refusal.error, UINT));
 
-static const struct beest_codec_field leader_rows[] = {
+LAYOUT(leader_layout,
 	SETUP_ROWS(beest_leader_body),
 	BEEST_CODEC_ROW(beest_leader_body, call, UINT),
 	BEEST_CODEC_ROW(beest_leader_body, added, BYTES),
@@ -622,38 +618,31 @@ static const struct beest_codec_field leader_rows[] = {
 	BEEST_CODEC_ROW(beest_leader_body, range_count, UINT),
 	BEEST_CODEC_ROW(beest_leader_body, chunk_ranks, UINT),
 	BEEST_CODEC_ROW(beest_leader_body, chunk_count, UINT),
-	BEEST_CODEC_ROW(beest_leader_body, failure.error, UINT),
-};
-static const struct beest_codec_layout leader_layout = BEEST_CODEC_LAYOUT(leader_rows);
+	BEEST_CODEC_ROW(beest_leader_body, failure.error, UINT));
 
-static const struct beest_codec_field range_rows[] = {
+LAYOUT(range_layout,
 	BEEST_CODEC_ROW(beest_fence_range, first, UINT),
-	BEEST_CODEC_ROW(beest_fence_range, last, UINT),
-};
-static const struct beest_codec_layout range_layout = BEEST_CODEC_LAYOUT(range_rows);
+	BEEST_CODEC_ROW(beest_fence_range, last, UINT));
 
-static const struct beest_codec_field entry_rows[] = {
+LAYOUT(entry_layout,
 	BEEST_CODEC_ROW(beest_fence_entry, rank, UINT),
 	BEEST_CODEC_ROW(beest_fence_entry, incarnation, BYTES),
 	BEEST_CODEC_ROW(beest_fence_entry, call, UINT),
-	BEEST_CODEC_ROW(beest_fence_entry, size, UINT),
-};
-static const struct beest_codec_layout entry_layout = BEEST_CODEC_LAYOUT(entry_rows);
+	BEEST_CODEC_ROW(beest_fence_entry, size, UINT));
 
 static int trouble_encode(const struct beest_fence_trouble *trouble, uint8_t *bytes)
 {
 	return trouble->error ? text_write(trouble->text, sizeof(trouble->text), bytes) : 0;
 }
 
-static int trouble_decode(const struct beest_record *record, size_t *at,
-			  struct beest_fence_trouble *trouble)
+static void trouble_read(struct reader *reader, struct beest_fence_trouble *trouble)
 {
-	int ret = trouble->error ? text_read(record, at, trouble->text, sizeof(trouble->text)) : 0;
-
-	if (ret == 0 && trouble->error && !trouble->text[0])
-		return beest_fail(EBADMSG, "the record says that its author fails, but not why");
-
-	return ret;
+	if (reader->ret < 0 || !trouble->error)
+		return;
+	text_read(reader, trouble->text, sizeof(trouble->text));
+	if (reader->ret == 0 && !trouble->text[0])
+		reader->ret = beest_fail(EBADMSG, "the record says that its author fails, but not "
+					 "why");
 }
 
 int beest_record_member_encode(const struct beest_member_body *body, uint8_t *bytes)
@@ -669,19 +658,17 @@ int beest_record_member_encode(const struct beest_member_body *body, uint8_t *by
 
 int beest_record_member_decode(const struct beest_record *record, struct beest_member_body *body)
 {
-	size_t at;
-	int ret = body_begin(&member_layout, record, body, sizeof(*body), &at);
+	struct reader reader = body_begin(record);
 
-	if (ret == 0)
-		ret = trouble_decode(record, &at, &body->refusal);
-	if (ret < 0)
-		return ret;
-	body->value = record->body + at;
-	body->size = record->size - at;
-	if (body->shown > body->size)
+	memset(body, 0, sizeof(*body));
+	fields_read(&reader, &member_layout, body);
+	trouble_read(&reader, &body->refusal);
+	body->value = reader.bytes;
+	body->size = reader.size;
+	if (reader.ret == 0 && body->shown > body->size)
 		return beest_fail(EBADMSG, "the record ends within what its author contributes");
 
-	return 0;
+	return reader.ret;
 }
 
 int beest_record_leader_encode(const struct beest_leader_body *body, uint8_t *bytes)
@@ -699,35 +686,22 @@ int beest_record_leader_encode(const struct beest_leader_body *body, uint8_t *by
 	return used + (int)body->chunks_size;
 }
 
-static int ranges_decode(const struct beest_record *record, size_t *at,
-			 struct beest_leader_body *body)
-{
-	size_t i;
-	int ret = 0;
-
-	if (body->range_count > BEEST_FENCE_RANGES)
-		return beest_fail(EBADMSG, "the record has %d ranges of ranks", body->range_count);
-	for (i = 0; i < body->range_count && ret == 0; i++) {
-		ret = body_decode(&range_layout, record, *at, &body->missing[i]);
-		*at += beest_codec_size(&range_layout);
-	}
-
-	return ret;
-}
-
 int beest_record_leader_decode(const struct beest_record *record, struct beest_leader_body *body)
 {
-	size_t digests, at;
-	int ret = body_begin(&leader_layout, record, body, sizeof(*body), &at);
+	struct reader reader = body_begin(record);
+	size_t digests, i;
 
-	if (ret == 0)
-		ret = trouble_decode(record, &at, &body->failure);
-	if (ret == 0)
-		ret = ranges_decode(record, &at, body);
-	if (ret < 0)
-		return ret;
-	body->chunks = record->body + at;
-	body->chunks_size = record->size - at;
+	memset(body, 0, sizeof(*body));
+	fields_read(&reader, &leader_layout, body);
+	trouble_read(&reader, &body->failure);
+	if (reader.ret == 0 && body->range_count > BEEST_FENCE_RANGES)
+		return beest_fail(EBADMSG, "the record has %d ranges of ranks", body->range_count);
+	for (i = 0; i < body->range_count && reader.ret == 0; i++)
+		fields_read(&reader, &range_layout, &body->missing[i]);
+	if (reader.ret < 0)
+		return reader.ret;
+	body->chunks = reader.bytes;
+	body->chunks_size = reader.size;
 	digests = body->chunk_count > BEEST_FENCE_DIGESTS ? 1 : body->chunk_count;
 	if (body->chunk_count && (body->chunks_size / 8 < digests || !body->chunk_ranks))
 		return beest_fail(EBADMSG, "the record names %" PRIu32 " chunks of %d ranks, but "
@@ -765,24 +739,18 @@ int beest_record_entry_decode(const uint8_t *bytes, size_t size, struct beest_fe
 
 /* --------------------------------------------------------------------- services --- */
 
-static const struct beest_codec_field listens_rows[] = {
+LAYOUT(listens_layout,
 	BEEST_CODEC_ROW(beest_service_body, word, UINT),
-	BEEST_CODEC_ROW(beest_service_body, since, UINT),
-};
-static const struct beest_codec_layout listens_layout = BEEST_CODEC_LAYOUT(listens_rows);
+	BEEST_CODEC_ROW(beest_service_body, since, UINT));
 
-static const struct beest_codec_field id_rows[] = {
+LAYOUT(id_layout,
 	BEEST_CODEC_ROW(beest_request_id, client, UINT),
-	BEEST_CODEC_ROW(beest_request_id, number, UINT),
-};
-static const struct beest_codec_layout id_layout = BEEST_CODEC_LAYOUT(id_rows);
+	BEEST_CODEC_ROW(beest_request_id, number, UINT));
 
-static const struct beest_codec_field request_rows[] = {
+LAYOUT(request_layout,
 	BEEST_CODEC_ROW(beest_request_body, number, UINT),
 	BEEST_CODEC_ROW(beest_request_body, pid, UINT),
-	BEEST_CODEC_ROW(beest_request_body, length, UINT),
-};
-static const struct beest_codec_layout request_layout = BEEST_CODEC_LAYOUT(request_rows);
+	BEEST_CODEC_ROW(beest_request_body, length, UINT));
 
 /* Does it concern its author? */
 static bool word_has_since(uint8_t word)
@@ -841,25 +809,23 @@ int beest_record_request_encode(const struct beest_request_body *body,
 int beest_record_request_decode(const struct beest_record *record,
 				struct beest_request_body *body)
 {
-	size_t at = beest_codec_size(&request_layout);
-	int ret;
+	struct reader reader = body_begin(record);
 
-	ret = body_decode(&request_layout, record, 0, body);
-	if (ret == 0)
-		ret = text_read(record, &at, body->host, sizeof(body->host));
-	if (ret < 0)
-		return ret;
-	if (body->length > BEEST_REQUEST_DATA || body->length > record->size - at)
+	fields_read(&reader, &request_layout, body);
+	text_read(&reader, body->host, sizeof(body->host));
+	if (reader.ret < 0)
+		return reader.ret;
+	if (body->length > BEEST_REQUEST_DATA || body->length > reader.size)
 		return beest_fail(EBADMSG, "the request announces %d bytes of data, but "
-				  "has %d", body->length, (int)(record->size - at));
-	memcpy(body->data, record->body + at, body->length);
+				  "has %d", body->length, (int)reader.size);
+	memcpy(body->data, reader.bytes, body->length);
 
 	return 0;
 }
 
 /* ------------------------------------------------------------------------- mesh --- */
 
-static const struct beest_codec_field mesh_rows[] = {
+LAYOUT(mesh_layout,
 	BEEST_CODEC_ROW(beest_mesh_body, form, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, list, UINT),
 	KIND_ROWS(beest_mesh_body),
@@ -867,9 +833,7 @@ static const struct beest_codec_field mesh_rows[] = {
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ece.vendor, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ece.options, UINT),
 	BEEST_CODEC_ROW(beest_mesh_body, endpoint.gid, BYTES),
-	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ip, BYTES),
-};
-static const struct beest_codec_layout mesh_layout = BEEST_CODEC_LAYOUT(mesh_rows);
+	BEEST_CODEC_ROW(beest_mesh_body, endpoint.ip, BYTES));
 
 size_t beest_record_mesh_size(size_t regions)
 {

@@ -143,6 +143,8 @@ struct beest_rank_body {
 	char device[BEEST_DEVICE_MAX];	/* "mlx5_0:1"; "": none opened */
 	char reason[BEEST_REASON_MAX];	/* why it failed */
 	char waits[BEEST_WAITS_MAX];	/* "barrier 'b'": its last long wait; "": none so far */
+	const uint8_t *rest;		/* what follows in a record that was decoded */
+	size_t rest_size;
 };
 
 /* What a rank calls, and what all ranks of a fence must have alike. */
