@@ -84,11 +84,20 @@ int beest_fence_check(struct beest_registry *registry, const char *name)
 	return 0;
 }
 
-int beest_fence_put(struct beest_fence_look *look, struct beest_registry_record *record)
+int beest_fence_put(struct beest_fence_look *look, struct beest_registry_record *record,
+		    uint8_t *body)
 {
-	record->placed_as = look->placed_as;
+	int ret;
 
-	return beest_registry_put(look->call->registry, record);
+	if (!body)
+		return beest_fail(ENOMEM, "no memory for what %zu ranks contribute",
+				  look->call->ranks->count);
+	record->placed_as = look->placed_as;
+	record->body = body;
+	ret = beest_registry_put(look->call->registry, record);
+	free(body);
+
+	return ret;
 }
 
 static uint64_t digest_of(const void *body, size_t size)
@@ -96,9 +105,10 @@ static uint64_t digest_of(const void *body, size_t size)
 	return beest_hash_fnv(BEEST_HASH_FNV, body, size);
 }
 
-int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_record *record)
+int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_record *record,
+			uint8_t *body)
 {
-	const uint64_t own = digest_of(record->body, record->size);
+	const uint64_t own = body ? digest_of(body, record->size) : 0;
 
 	if (look->fence->trouble.error)
 		record->ttl = BEEST_FENCE_TROUBLE_TTL;
@@ -106,7 +116,7 @@ int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_rec
 	look->wait.hurry |= own != look->fence->own;
 	look->fence->own = own;
 
-	return beest_fence_put(look, record);
+	return beest_fence_put(look, record, body);
 }
 
 bool beest_fence_is_own(const struct beest_fence_look *look, const struct beest_record *record)
@@ -316,18 +326,10 @@ static uint64_t contribution_of(const struct beest_fence_call *call)
 	return (call->size ? beest_hash_fnv(digest, call->value, call->size) : digest) | 1;
 }
 
-/* L5: a view that was committed stays so, whatever this rank calls next. */
-static void next_settle(struct beest_fence_look *look)
+void beest_fence_take_next(struct beest_fence *fence)
 {
-	struct beest_fence *fence = look->fence;
-
-	if (beest_fence_is_leader(look) && fence->next && fence->next->id &&
-	    fence->committed == fence->next->id) {
-		beest_view_free(fence->view);
-		fence->view = fence->next;
-	} else {
-		beest_view_free(fence->next);
-	}
+	beest_view_free(fence->view);
+	fence->view = fence->next;
 	fence->next = NULL;
 }
 
@@ -344,7 +346,11 @@ static int fence_begin(struct beest_fence_look *look)
 	fence->suspected = 0;
 	if (leads)
 		fence->looked = 0;
-	next_settle(look);
+	/* L5: a view that was committed stays so, whatever this rank calls next. */
+	if (leads && beest_fence_is_committed(fence))
+		beest_fence_take_next(fence);
+	beest_view_free(fence->next);
+	fence->next = NULL;
 	for (i = 0; i < fence->rank_count; i++)
 		fence->ranks[i].arrived = false;
 	if (look->call->pass) {

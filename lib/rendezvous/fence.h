@@ -161,6 +161,15 @@ struct beest_fence_look {
 	struct beest_nodefiles files;	/* others: of chunks */
 };
 
+/* The leader: has it committed what it has made last? */
+static inline bool beest_fence_is_committed(const struct beest_fence *fence)
+{
+	return fence->next && fence->next->id && fence->committed == fence->next->id;
+}
+
+/* Its call has ended well: what was proposed is the view now. */
+void beest_fence_take_next(struct beest_fence *fence);
+
 static inline bool beest_fence_is_leader(const struct beest_fence_look *look)
 {
 	return look->own == 0;
@@ -225,11 +234,16 @@ int beest_fence_get_member(struct beest_fence_look *look, size_t i, int rank,
 int beest_fence_chunk_key(const struct beest_fence_look *look, const struct beest_view *view,
 			  size_t k, char key[BEEST_KEY_MAX + 1]);
 
-/* Puts a record of this fence, whose place it fills in. */
-int beest_fence_put(struct beest_fence_look *look, struct beest_registry_record *record);
+/*
+ * Puts a record of this fence, whose place it fills in, and frees its body, which is for free(3);
+ * NULL: -ENOMEM.
+ */
+int beest_fence_put(struct beest_fence_look *look, struct beest_registry_record *record,
+		    uint8_t *body);
 
 /* The same of this rank's own record and its time to live.  If it has changed, it is sent soon. */
-int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_record *record);
+int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_record *record,
+			uint8_t *body);
 
 /* Is that the record that this rank has put last? */
 bool beest_fence_is_own(const struct beest_fence_look *look, const struct beest_record *record);

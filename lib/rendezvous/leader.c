@@ -40,20 +40,15 @@ static const struct beest_incarnation *self(const struct beest_fence_look *look)
 	return beest_registry_incarnation(look->call->registry);
 }
 
-static bool is_committed(const struct beest_fence *fence)
-{
-	return fence->next && fence->next->id && fence->committed == fence->next->id;
-}
-
 /* Others may have passed: nothing that this rank reads from here on changes that. */
 static bool is_decided(const struct beest_fence *fence)
 {
-	return fence->pass ? fence->passes == fence->pass : is_committed(fence);
+	return fence->pass ? fence->passes == fence->pass : beest_fence_is_committed(fence);
 }
 
 static bool is_proposed(const struct beest_fence *fence)
 {
-	return fence->next && fence->next->id && !is_committed(fence);
+	return fence->next && fence->next->id && !beest_fence_is_committed(fence);
 }
 
 /* Has the rank at @position arrived, and answered? */
@@ -125,7 +120,6 @@ static int leader_put(struct beest_fence_look *look, bool with_missing)
 			  look->wait.gets[GET_LEADER].unique : 0,
 	};
 	uint8_t *chunks = NULL, *bytes = NULL;
-	int ret;
 
 	if (body.failure.error && look->fence->next)
 		chunks_delete(look, look->fence->next);
@@ -135,17 +129,11 @@ static int leader_put(struct beest_fence_look *look, bool with_missing)
 		missing_fill(look, &body);
 	if (chunks || !body.proposed)
 		bytes = malloc(BEEST_LEADER_MAX(body.chunks_size));
-	if (bytes) {
-		record.body = bytes;
+	if (bytes)
 		record.size = (size_t)beest_record_leader_encode(&body, bytes);
-		ret = beest_fence_put_own(look, &record);
-	} else {
-		ret = beest_fail(ENOMEM, "no memory for a view of %zu ranks", count_of(look));
-	}
 	free(chunks);
-	free(bytes);
 
-	return ret;
+	return beest_fence_put_own(look, &record, bytes);
 }
 
 static int decision_put(struct beest_fence_look *look)
@@ -167,12 +155,11 @@ static int chunks_put(struct beest_fence_look *look, const struct beest_view *vi
 	int ret = 0;
 
 	for (k = 0; k < beest_view_chunk_count(view) && ret == 0; k++) {
+		ret = beest_fence_chunk_key(look, view, k, key);
+		if (ret < 0)
+			break;
 		bytes = beest_view_encode(view, k, &record.size);
-		ret = bytes ? beest_fence_chunk_key(look, view, k, key) : -ENOMEM;
-		record.body = bytes;
-		if (ret == 0)
-			ret = beest_fence_put(look, &record);
-		free(bytes);
+		ret = beest_fence_put(look, &record, bytes);
 	}
 
 	return ret;
@@ -528,11 +515,8 @@ static int leader_look(struct beest_fence_look *look)
 		return beest_fence_fail(look);
 	if (!is_decided(fence))
 		return leader_decide(look);
-	if (!fence->pass) {
-		beest_view_free(fence->view);
-		fence->view = fence->next;
-		fence->next = NULL;
-	}
+	if (!fence->pass)
+		beest_fence_take_next(fence);
 
 	return 1;
 }

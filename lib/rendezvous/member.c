@@ -61,18 +61,12 @@ static int member_put(struct beest_fence_look *look, bool if_changed)
 	const struct beest_member_body body = member_body(look);
 	uint8_t *bytes = malloc(BEEST_MEMBER_MAX(body.size));
 	struct beest_registry_record record = {
-		.kind = BEEST_KIND_MEMBER, .key = look->keys[GET_OWN], .body = bytes,
+		.kind = BEEST_KIND_MEMBER, .key = look->keys[GET_OWN],
+		.size = bytes ? (size_t)beest_record_member_encode(&body, bytes) : 0,
 		.add_only = !look->fence->looked, .if_changed = if_changed,
 	};
-	int ret;
 
-	if (!bytes)
-		return beest_fail(ENOMEM, "no memory for a record of %zu bytes", body.size);
-	record.size = (size_t)beest_record_member_encode(&body, bytes);
-	ret = beest_fence_put_own(look, &record);
-	free(bytes);
-
-	return ret;
+	return beest_fence_put_own(look, &record, bytes);
 }
 
 static int state_put(struct beest_fence_look *look)
@@ -515,15 +509,6 @@ static bool has_passed(const struct beest_fence_look *look)
 	return fence->next && fence->next->taken && look->lead.committed == fence->next->id;
 }
 
-static void view_pass(struct beest_fence *fence)
-{
-	if (fence->pass)
-		return;
-	beest_view_free(fence->view);
-	fence->view = fence->next;
-	fence->next = NULL;
-}
-
 /*
  * The failure or the end of the leader ends the wait once it is known to be of this run; but for
  * what it has stored before it left, which is judged by itself.
@@ -551,7 +536,8 @@ static int member_step(struct beest_fence_look *look)
 	int ret = 0;
 
 	if (has_passed(look)) {
-		view_pass(look->fence);
+		if (!look->fence->pass)
+			beest_fence_take_next(look->fence);
 		return 1;
 	}
 	own_check(look);
