@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/lock.h"
 #include "lib/rendezvous/inquiry.h"
 #include "lib/rendezvous/presence.h"
 
@@ -25,10 +26,9 @@ static void evictions_say(struct beest_registry *registry, size_t server,
 			  enum beest_record_kind kind, uint64_t known, struct beest_text *text)
 {
 	uint64_t evictions;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
 	evictions = registry->servers[server].evictions;
-	pthread_mutex_unlock(&registry->lock);
 	if (beest_record_row(kind)->taken)
 		evictions = BEEST_MAX(evictions, known);
 	if (evictions && kind != BEEST_KIND_ANY)

@@ -135,13 +135,10 @@ bool beest_look_speed_say(struct beest_registry *registry, size_t server, int64_
 			  uint64_t bytes, struct beest_text *text)
 {
 	const struct beest_registry_server *own = &registry->servers[server];
-	bool slow;
+	BEEST_HOLD(&registry->lock);
 
-	pthread_mutex_lock(&registry->lock);
-	slow = own->failure == -EHOSTDOWN || own->pace.longest > SLOW;
-	pthread_mutex_unlock(&registry->lock);
 	beest_text_item(text, "server %s answers", beest_kv_label(registry->kv, server));
-	if (!slow)
+	if (own->failure != -EHOSTDOWN && own->pace.longest <= SLOW)
 		return false;
 	beest_text_add(text, " slowly: %.1f MB in %s",
 		       (double)(__atomic_load_n(&registry->bytes, __ATOMIC_RELAXED) - bytes) / 1e6,

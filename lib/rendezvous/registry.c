@@ -425,10 +425,10 @@ void beest_registry_suspect(struct beest_registry *registry, const char *who, co
 void beest_registry_suspicion(struct beest_registry *registry, const char *sides,
 			      struct beest_text *text)
 {
-	pthread_mutex_lock(&registry->lock);
+	BEEST_HOLD(&registry->lock);
+
 	if (registry->suspicion[0])
 		beest_text_item(text, "%s", registry->suspicion);
-	pthread_mutex_unlock(&registry->lock);
 	if (sides)
 		beest_text_item(text, "HARTEBEEST_JOB (here %s) and the servers must be the same "
 				"on %s", strcmp(registry->job, "-") ? registry->job : "not set",
