@@ -177,7 +177,7 @@ static void failure_delete(struct beest_registry *registry)
 		.write = { .verb = BEEST_KV_DELETE, .key = registry->keys[BEEST_KEY_FAILED] },
 	};
 
-	beest_look_offer(registry, &extra);
+	beest_look_offer(registry, &extra, 0);
 }
 
 /*

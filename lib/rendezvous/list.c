@@ -101,15 +101,8 @@ bool beest_list_is_refused(struct beest_list *list, const struct beest_kv_value 
 
 void beest_list_offer(struct beest_list *list)
 {
-	struct beest_look_want want = { .server = list->server };
-	struct beest_look look = {
-		.wants = &want, .count = 1, .extras = &list->extras[1], .extra_count = 1,
-		.flags = BEEST_LOOK_OFFER | BEEST_LOOK_IDLE,
-		.deadline = beest_look_brief(list->registry, list->server),
-	};
-
 	if (beest_list_is_appending(list))
-		beest_look_take(list->registry, &look);
+		beest_look_offer(list->registry, &list->extras[1], BEEST_LOOK_IDLE);
 	list->extras[0].done = true;
 }
 

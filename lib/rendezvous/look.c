@@ -971,12 +971,14 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look)
 			  look->wants[0].server : SIZE_MAX);
 }
 
-void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra)
+void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra,
+		      unsigned int flags)
 {
 	struct beest_look_want want = { .server = extra->server };
 	struct beest_look look = {
 		.wants = &want, .count = 1, .extras = extra, .extra_count = 1,
-		.flags = BEEST_LOOK_OFFER, .deadline = beest_look_brief(registry, extra->server),
+		.flags = BEEST_LOOK_OFFER | flags,
+		.deadline = beest_look_brief(registry, extra->server),
 	};
 
 	beest_look_take(registry, &look);
@@ -988,7 +990,7 @@ void beest_look_send(struct beest_registry *registry, const char *key)
 		.server = beest_kv_server_of(registry->kv, key), .done = true,
 	};
 
-	beest_look_offer(registry, &none);
+	beest_look_offer(registry, &none, 0);
 }
 
 void beest_look_free(struct beest_look_want *wants, size_t count)

@@ -59,9 +59,10 @@ int beest_look_take(struct beest_registry *registry, struct beest_look *look);
 
 /*
  * Sends one write and the leases of its server, best effort: briefly, and without waiting for an
- * answer if the connection is known to be good.
+ * answer if the connection is known to be good.  @flags: of the look.
  */
-void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra);
+void beest_look_offer(struct beest_registry *registry, struct beest_look_extra *extra,
+		      unsigned int flags);
 
 /* Tries to send what the server of @key does not have yet, in the same way. */
 void beest_look_send(struct beest_registry *registry, const char *key);

@@ -88,7 +88,7 @@ static void serverlist_put(struct beest_registry *registry, size_t server, uint8
 
 	extra.write.value = bytes;
 	extra.write.size = (size_t)ret;
-	beest_look_offer(registry, &extra);
+	beest_look_offer(registry, &extra, 0);
 	free(bytes);
 	__atomic_store_n(&registry->servers[server].listed, extra.done, __ATOMIC_RELAXED);
 }
