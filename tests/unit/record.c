@@ -897,6 +897,8 @@ static void control_characters_do_not_come_through(void **state)
 	assert_string_equal(out.host, "no\\x1bde\\x0a1");
 	assert_string_equal(out.device, "\\x7f\\x01");
 	assert_string_equal(out.reason, "a\\x09b \302\265 \\x9b");
+	assert_ptr_equal(out.rest, bytes + record.size);	/* as long as the texts were */
+	assert_int_equal(out.rest_size, 0);
 
 	bytes[RANK_TEXTS + 1] = 0;	/* a NUL in the host name */
 	assert_int_equal(beest_record_rank_decode(&record, &out), 0);
