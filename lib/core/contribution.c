@@ -16,7 +16,7 @@ static uint64_t form_of(const struct hartebeest_mesh *mesh)
 {
 	uint32_t numbers[] = {
 		htonl((uint32_t)mesh->ranks.count), htonl(mesh->qps.per_peer),
-		htonl((uint32_t)mesh->region_count),
+		htonl(mesh->qps.attr.region_count),
 		htonl((uint32_t)mesh->qps.model->local.transport),
 		htonl(mesh->qps.peers != NULL),
 	};
@@ -66,7 +66,8 @@ static void list_fill(const struct hartebeest_mesh *mesh, uint8_t *at)
 static void own_contribution_fill(struct hartebeest_mesh *mesh)
 {
 	mesh->body.endpoint = mesh->qps.model->local.endpoint;
-	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->region_count, mesh->value);
+	beest_record_mesh_encode(&mesh->body, mesh->regions, mesh->qps.attr.region_count,
+				 mesh->value);
 }
 
 int beest_contribution_make(struct hartebeest_mesh *mesh)
@@ -76,7 +77,7 @@ int beest_contribution_make(struct hartebeest_mesh *mesh)
 
 	if (ret < 0)
 		return ret;
-	mesh->blob_size = beest_record_mesh_size(mesh->region_count);
+	mesh->blob_size = beest_record_mesh_size(mesh->qps.attr.region_count);
 	if (!beest_meshqps_is_in_row(&mesh->qps))
 		mesh->list_size = sizeof(uint32_t) * list_words(mesh, mesh->qps.peer_count);
 	mesh->value = malloc(mesh->blob_size + mesh->list_size);

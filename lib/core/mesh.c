@@ -46,8 +46,9 @@ static int attr_check(const struct hartebeest_mesh_attr *attr)
 }
 
 /* Takes the ids of all ranks, and finds the id and the position of this one. */
-static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
+static int ranks_take(struct hartebeest_mesh *mesh)
 {
+	const struct hartebeest_mesh_attr *attr = &mesh->qps.attr;
 	const struct beest_launch *launch = &mesh->qps.hb->launch;
 	size_t i, count = attr->rank_count ? attr->rank_count : launch->participants.count;
 
@@ -76,8 +77,9 @@ static int ranks_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 }
 
 /* Takes the positions of the peers, where this rank does not connect to all. */
-static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
+static int peers_take(struct hartebeest_mesh *mesh)
 {
+	const struct hartebeest_mesh_attr *attr = &mesh->qps.attr;
 	size_t *peers = attr->peers ? calloc(attr->peer_count + 1, sizeof(*peers)) : NULL;
 	uint32_t i;
 	int position;
@@ -102,8 +104,9 @@ static int peers_take(struct hartebeest_mesh *mesh, const struct hartebeest_mesh
 }
 
 /* Queue pairs only reach regions of their own protection domain. */
-static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr)
+static int regions_find(struct hartebeest_mesh *mesh)
 {
+	const struct hartebeest_mesh_attr *attr = &mesh->qps.attr;
 	struct ibv_pd *pd = NULL;
 	struct beest_mr *mr;
 	uint32_t i;
@@ -121,7 +124,6 @@ static int regions_find(struct hartebeest_mesh *mesh, const struct hartebeest_me
 		if (ret == 0)
 			beest_handshake_region(mr, &mesh->regions[i]);
 	}
-	mesh->region_count = attr->region_count;
 
 	return ret;
 }
@@ -171,14 +173,13 @@ const struct beest_kind beest_mesh_kind = {
 	.noun = "mesh", .size = sizeof(struct hartebeest_mesh), .dispose = mesh_dispose,
 };
 
-static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr,
-		     const struct beest_limit *limit)
+static int mesh_make(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	int ret;
 
-	ret = regions_find(mesh, attr);
+	ret = regions_find(mesh);
 	if (ret == 0)
-		ret = beest_meshqps_make(&mesh->qps, attr, limit);
+		ret = beest_meshqps_make(&mesh->qps, limit);
 	if (ret == 0)
 		do
 			ret = beest_contribution_make(mesh);
@@ -187,14 +188,13 @@ static int mesh_make(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_
 	return ret;
 }
 
-static int mesh_bringup(struct hartebeest_mesh *mesh, const struct hartebeest_mesh_attr *attr,
-			const struct beest_limit *limit)
+static int mesh_bringup(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
 	int ret;
 
 	beest_meshphase_enter(mesh, &mesh->stats.create);
-	ret = mesh_make(mesh, attr, limit);
-	if (mesh->gather)
+	ret = mesh_make(mesh, limit);
+	if (mesh->qps.attr.gather)
 		ret = beest_meshown_bringup(mesh, ret, limit);
 	else if (ret == 0)
 		ret = beest_meshfence_bringup(mesh, limit);
@@ -221,14 +221,11 @@ static int mesh_open(struct hartebeest_context *hb, const char *name,
 		return -ENOMEM;
 	mesh->qps.hb = hb;
 	mesh->qps.name = name;
-	mesh->gather = attr->gather;
-	mesh->gather_data = attr->gather_data;
-	mesh->progress = attr->progress;
-	mesh->progress_data = attr->progress_data;
+	mesh->qps.attr = *attr;
 	*meshp = mesh;
-	ret = ranks_take(mesh, attr);
+	ret = ranks_take(mesh);
 	if (ret == 0)
-		ret = peers_take(mesh, attr);
+		ret = peers_take(mesh);
 	if (ret == 0 && snprintf(mesh->key_name, sizeof(mesh->key_name), "mesh/%s", name) >=
 			(int)sizeof(mesh->key_name))
 		ret = beest_fail(ENAMETOOLONG, "the name '%s' is too long for a key", name);
@@ -254,7 +251,7 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 	if (ret == 0)
 		ret = mesh_open(hb, name, &own, &mesh);
 	if (ret == 0) {
-		ret = mesh_bringup(mesh, &own, limit);
+		ret = mesh_bringup(mesh, limit);
 		if (ret < 0)
 			beest_table_free(&mesh->node);
 	} else if (own.gather && own.rank_count) {
@@ -275,7 +272,8 @@ int beest_mesh_connect(struct hartebeest_context *hb, const char *name,
 
 int beest_mesh_barrier(struct hartebeest_mesh *mesh, const struct beest_limit *limit)
 {
-	int ret = mesh->gather ? beest_meshown_barrier(mesh) : beest_meshfence_barrier(mesh, limit);
+	int ret = mesh->qps.attr.gather ? beest_meshown_barrier(mesh) :
+					  beest_meshfence_barrier(mesh, limit);
 
 	return ret < 0 ? beest_fail_prefix(ret, "mesh '%s', barrier %" PRIu64, mesh->node.name,
 					   mesh->passes + 1) : 0;
@@ -285,7 +283,7 @@ int beest_mesh_repair(struct hartebeest_mesh *mesh, const struct beest_limit *li
 {
 	int ret;
 
-	if (mesh->gather)
+	if (mesh->qps.attr.gather)
 		return beest_fail(EOPNOTSUPP, "mesh '%s' was made by the program's own exchange "
 				  "and cannot be repaired", mesh->node.name);
 	do
@@ -341,7 +339,7 @@ int beest_mesh_region(const struct hartebeest_mesh *mesh, int rank, int index,
 	struct beest_fence_entry entry;
 	int ret = 0;
 
-	if (position < 0 || index < 0 || (size_t)index >= mesh->region_count)
+	if (position < 0 || index < 0 || (uint32_t)index >= mesh->qps.attr.region_count)
 		return beest_fail(ENOENT, "mesh '%s' has no region %d of rank %d", mesh->node.name,
 				  index, rank);
 	if (!beest_view_knows(view, (size_t)position)) {

@@ -155,7 +155,7 @@ static void mesh_report(void *data, bool proposed, const int *missing, size_t co
 		beest_text_add(&text, "%s%d", i ? ", " : "", missing[i]);
 	if (count > NAMED_MAX)
 		beest_text_add(&text, " and %zu more", count - NAMED_MAX);
-	mesh->progress(mesh->progress_data, text.buffer);
+	mesh->qps.attr.progress(mesh->qps.attr.progress_data, text.buffer);
 }
 
 static int call_make(const struct hartebeest_mesh *mesh, const struct beest_limit *limit,
@@ -191,7 +191,7 @@ int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_lim
 	call.looked = looked;
 	call.offer = beest_meshrows_are_used(mesh) ? rows_offer : NULL;
 	call.take = view_take;
-	call.progress = mesh->progress ? mesh_report : NULL;
+	call.progress = mesh->qps.attr.progress ? mesh_report : NULL;
 	call.data = &bringup;
 	call.value = mesh->value;
 	call.size = mesh->blob_size + mesh->list_size;

@@ -58,8 +58,7 @@ static const struct beest_codec_layout head_layout = BEEST_CODEC_LAYOUT(head_row
 
 /* A bring-up or a barrier, as this rank sees it. */
 struct gathering {
-	int (*gather)(void *data, const void *mine, void *all, size_t length);
-	void *data;
+	const struct hartebeest_mesh_attr *attr;
 	struct hartebeest_mesh *mesh;	/* NULL: this rank could not make one */
 	size_t count;			/* of ranks */
 	struct head head;		/* of this rank's contributions */
@@ -195,7 +194,7 @@ static bool contributions_exchange(struct gathering *g)
 	beest_codec_encode(&head_layout, &g->head, own, HEAD_SIZE);
 	digest = htobe64(contribution_digest(own, g->size));
 	memcpy(own, &digest, sizeof(digest));
-	ret = g->gather(g->data, own, g->all, g->size);
+	ret = g->attr->gather(g->attr->gather_data, own, g->all, g->size);
 	if (ret < 0)
 		gathering_fail(g, beest_fail_errno(ret, "the program's gather function failed"));
 	else if (!g->failed)
@@ -228,8 +227,7 @@ static int gathering_end(struct gathering *g)
 static struct gathering gathering_of(struct hartebeest_mesh *mesh)
 {
 	return (struct gathering){
-		.gather = mesh->gather, .data = mesh->gather_data, .mesh = mesh,
-		.count = mesh->ranks.count,
+		.attr = &mesh->qps.attr, .mesh = mesh, .count = mesh->ranks.count,
 		.head = {
 			.rank = (uint32_t)mesh->rank, .ranks = (uint32_t)mesh->ranks.count,
 			.listed = (uint32_t)mesh->list_size, .same = mesh->body.form,
@@ -240,7 +238,7 @@ static struct gathering gathering_of(struct hartebeest_mesh *mesh)
 int beest_meshown_refuse(const struct hartebeest_mesh_attr *attr, int failed)
 {
 	struct gathering g = {
-		.gather = attr->gather, .data = attr->gather_data, .count = attr->rank_count,
+		.attr = attr, .count = attr->rank_count,
 		.head = { .rank = (uint32_t)attr->own_rank, .ranks = attr->rank_count },
 	};
 

@@ -145,10 +145,10 @@ static int qp_fill(const struct beest_meshqps *qps, size_t slot)
 {
 	int rank, ret;
 
-	if (!qps->refill || (!qps->peer_count && !qps_are_datagram(qps)))
+	if (!qps->attr.refill || (!qps->peer_count && !qps_are_datagram(qps)))
 		return 0;
 	rank = qps_are_datagram(qps) ? -1 : qps->ranks->id[slot_position(qps, slot)];
-	ret = qps->refill(qps->refill_data, rank, qps->slots[slot]);
+	ret = qps->attr.refill(qps->attr.refill_data, rank, qps->slots[slot]);
 	if (ret >= 0)
 		return 0;
 
@@ -210,9 +210,9 @@ static void qps_load(struct beest_meshqps *qps, int sign)
 	beest_context_load(qps->hb, qps->cq, sign * each * (int64_t)qps->count, who);
 }
 
-int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_attr *attr,
-		       const struct beest_limit *limit)
+int beest_meshqps_make(struct beest_meshqps *qps, const struct beest_limit *limit)
 {
+	const struct hartebeest_mesh_attr *attr = &qps->attr;
 	struct ibv_qp_init_attr init;
 	int ret;
 
@@ -222,9 +222,6 @@ int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_a
 	qps->count = qps->peer_count * qps->per_peer;
 	if (init.qp_type == IBV_QPT_UD || !qps->count)
 		qps->count = 1;
-	qps->threads = attr->threads;
-	qps->refill = attr->refill;
-	qps->refill_data = attr->refill_data;
 	qps->slots = calloc(qps->count, sizeof(*qps->slots));
 	if (!qps->slots)
 		return beest_fail(ENOMEM, "no memory for %zu queue pairs", qps->count);
@@ -513,7 +510,7 @@ int beest_meshqps_connect(struct beest_meshqps *qps, struct beest_meshqps_peer *
 		.qps = qps, .peers = peers, .count = count, .limit = limit,
 	};
 	uint32_t i, wanted = qps_are_datagram(qps) ? 0 :
-			     (uint32_t)BEEST_MIN(qps->threads, count);
+			     (uint32_t)BEEST_MIN(qps->attr.threads, count);
 	pthread_t *threads;
 	int ret;
 

@@ -18,15 +18,13 @@ struct hartebeest_context;
 struct beest_meshqps {
 	struct hartebeest_context *hb;
 	const char *name;		/* of the mesh, for sentences */
+	struct hartebeest_mesh_attr attr;	/* pointers to names and ranks: while it is made */
 	const struct beest_ids *ranks;
 	size_t own;			/* position of this rank */
 	/* Positions, ascending; NULL: all other ranks, from own + 1 up and then from 0. */
 	size_t *peers;
 	size_t peer_count;
 	uint32_t per_peer;
-	uint32_t threads;
-	int (*refill)(void *data, int rank, struct ibv_qp *qp);
-	void *refill_data;
 
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -39,8 +37,7 @@ struct beest_meshqps {
 };
 
 /* Makes the queue pairs and takes them to INIT.  Errors of hartebeest_mesh_connect(). */
-int beest_meshqps_make(struct beest_meshqps *qps, const struct hartebeest_mesh_attr *attr,
-		       const struct beest_limit *limit);
+int beest_meshqps_make(struct beest_meshqps *qps, const struct beest_limit *limit);
 void beest_meshqps_end(struct beest_meshqps *qps);
 
 /*

@@ -16,15 +16,10 @@ struct hartebeest_mesh {
 	int rank;
 	struct beest_meshqps qps;
 	char key_name[BEEST_KEY_MAX + 1];
-	int (*gather)(void *data, const void *mine, void *all, size_t length);
-	void *gather_data;
-	void (*progress)(void *data, const char *text);
-	void *progress_data;
 
 	/* What this rank brings, as fields and encoded. */
 	struct beest_mesh_body body;
 	struct hartebeest_remote_mr regions[BEEST_MESH_REGIONS];
-	size_t region_count;
 	uint8_t *value;			/* body and regions, encoded, and then the list */
 	size_t blob_size;		/* of body and regions */
 	size_t list_size;		/* of the list of numbers; 0: they are in a row */

@@ -1401,7 +1401,7 @@ static void a_refill_that_fails(void **state)
 	(void)state;
 	repair_start(2, false);
 	repair_replace(1, 1);
-	members[0].mesh->qps.refill = refill_never;
+	members[0].mesh->qps.attr.refill = refill_never;
 	repair_go();
 	failed(0, -EXDEV, "rank 0 cannot connect: queue pair 'm' and 'rank 1': the refill "
 	       "function of mesh 'm' failed for rank 1: ");
