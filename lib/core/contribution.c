@@ -165,10 +165,8 @@ void beest_contribution_forget(struct beest_newcomers *new)
 {
 	size_t i;
 
-	for (i = 0; i < new->count && new->lists; i++)
-		free(new->lists[i]);
-	free(new->lists);
-	free(new->digests);
+	for (i = 0; i < new->count; i++)
+		free(new->peers[i].list);
 	free(new->peers);
 }
 
@@ -181,14 +179,13 @@ int beest_contribution_find(struct hartebeest_mesh *mesh, const struct beest_vie
 	size_t i, k, count = chosen ? qps->peer_count : mesh->ranks.count, own = qps->own;
 	/* A rank that brings another one is replaced for its peers: all of them connect again. */
 	bool kept = mesh->view && lives_on(mesh, own, mesh->view, view);
+	struct beest_meshqps_peer *peer;
 	struct beest_mesh_body body;
 	int ret = 0;
 
-	memset(new, 0, sizeof(*new));
+	new->count = 0;
 	new->peers = calloc(count + 1, sizeof(*new->peers));
-	new->digests = calloc(count + 1, sizeof(*new->digests));
-	new->lists = calloc(count + 1, sizeof(*new->lists));
-	if (!new->peers || !new->digests || !new->lists)
+	if (!new->peers)
 		return beest_fail(ENOMEM, "no memory to connect %zu ranks", count);
 	for (k = 0; k < count && ret == 0; k++) {
 		i = chosen ? qps->peers[k] : k;
@@ -197,10 +194,11 @@ int beest_contribution_find(struct hartebeest_mesh *mesh, const struct beest_vie
 		ret = contribution_decode(mesh, view, i, &body);
 		if (ret < 0)
 			continue;
-		new->peers[new->count].position = i;
-		new->peers[new->count].slot = beest_meshqps_slot(qps, i, own);
-		new->peers[new->count].endpoint = body.endpoint;
-		new->digests[new->count++] = body.list;
+		peer = &new->peers[new->count++];
+		peer->position = i;
+		peer->slot = beest_meshqps_slot(qps, i, own);
+		peer->endpoint = body.endpoint;
+		peer->digest = body.list;
 	}
 
 	return ret;
@@ -221,68 +219,77 @@ static size_t list_length(const struct hartebeest_mesh *mesh, const uint8_t *byt
 }
 
 /* Finds the numbers for this rank in the list of a rank that chooses its peers. */
-static int peer_find_own(const struct hartebeest_mesh *mesh, const uint32_t *words,
-			 struct beest_meshqps_peer *peer)
+static int peer_find_own(const struct hartebeest_mesh *mesh, struct beest_meshqps_peer *peer)
 {
-	uint32_t i, count = words[0];
+	uint32_t i, count = peer->list[0];
 
-	for (i = 0; i < count && words[1 + i] != (uint32_t)mesh->rank; i++)
+	for (i = 0; i < count && peer->list[1 + i] != (uint32_t)mesh->rank; i++)
 		;
 	if (i == count)
 		return beest_fail(EPROTO, "rank %d has rank %d among its peers, but rank %d does "
 				  "not have rank %d among its own", mesh->rank, peer->endpoint.rank,
 				  peer->endpoint.rank, mesh->rank);
 	peer->slot = (size_t)i * mesh->qps.per_peer;
-	peer->numbers = words + 1 + count + peer->slot;
+	peer->numbers = peer->list + 1 + count + peer->slot;
+
+	return 1;
+}
+
+/* A copy of @count numbers in host byte order, for free(3). */
+static int words_copy(const uint8_t *bytes, size_t count, uint32_t **words)
+{
+	size_t i;
+
+	*words = malloc(count * sizeof(**words));
+	if (!*words)
+		return beest_fail(ENOMEM, "no memory for the numbers of %zu queue pairs", count);
+	memcpy(*words, bytes, count * sizeof(**words));
+	for (i = 0; i < count; i++)
+		(*words)[i] = ntohl((*words)[i]);
 
 	return 1;
 }
 
 /*
- * Takes the list of newcomer number @k from the beginning of @bytes.  1: done; 0: these are not
- * the bytes of its digest.
+ * Takes the list of a newcomer from the beginning of @bytes.  1: done; 0: these are not the bytes
+ * of its digest.
  */
-static int list_take(struct hartebeest_mesh *mesh, struct beest_newcomers *new, size_t k,
+static int list_take(struct hartebeest_mesh *mesh, struct beest_meshqps_peer *peer,
 		     const uint8_t *bytes, size_t size)
 {
-	size_t i, count = list_length(mesh, bytes, size);
-	uint32_t *words;
+	size_t count = list_length(mesh, bytes, size);
+	int ret;
 
-	if (count > size / sizeof(*words) ||
-	    (beest_hash_fnv(BEEST_HASH_FNV, bytes, count * sizeof(*words)) | 1) != new->digests[k])
+	if (count > size / sizeof(*peer->list) ||
+	    (beest_hash_fnv(BEEST_HASH_FNV, bytes, count * sizeof(*peer->list)) | 1) !=
+	    peer->digest)
 		return 0;
-	words = malloc(count * sizeof(*words));
-	if (!words)
-		return beest_fail(ENOMEM, "no memory for a list of queue pairs");
-	memcpy(words, bytes, count * sizeof(*words));
-	for (i = 0; i < count; i++)
-		words[i] = ntohl(words[i]);
-	new->lists[k] = words;
-	if (mesh->qps.peers)
-		return peer_find_own(mesh, words, &new->peers[k]);
-	if (new->peers[k].position != mesh->qps.own)
-		new->peers[k].numbers = words + new->peers[k].slot;
+	ret = words_copy(bytes, count, &peer->list);
+	if (ret > 0 && mesh->qps.peers)
+		return peer_find_own(mesh, peer);
+	if (ret > 0 && peer->position != mesh->qps.own)
+		peer->numbers = peer->list + peer->slot;
 
-	return 1;
+	return ret;
 }
 
 int beest_contribution_lists(struct hartebeest_mesh *mesh, const struct beest_view *view,
 			     struct beest_newcomers *new, bool hidden)
 {
+	struct beest_meshqps_peer *peer;
 	struct beest_fence_entry entry;
-	size_t i;
 	int ret = 0;
 
-	for (i = 0; i < new->count && ret >= 0; i++) {
-		if (!new->digests[i])
+	for (peer = new->peers; peer < new->peers + new->count && ret >= 0; peer++) {
+		if (!peer->digest)
 			continue;
-		entry = beest_view_entry(view, new->peers[i].position);
-		ret = hidden ? list_take(mesh, new, i, entry.hidden, entry.hidden_size) :
-		      list_take(mesh, new, i, entry.value + mesh->blob_size,
+		entry = beest_view_entry(view, peer->position);
+		ret = hidden ? list_take(mesh, peer, entry.hidden, entry.hidden_size) :
+		      list_take(mesh, peer, entry.value + mesh->blob_size,
 				entry.size - mesh->blob_size);
 		if (ret == 0)
 			ret = beest_fail(EBADMSG, "the list of rank %d is damaged",
-					 new->peers[i].endpoint.rank);
+					 peer->endpoint.rank);
 	}
 
 	return BEEST_MIN(ret, 0);
@@ -303,30 +310,25 @@ void beest_contribution_row_fill(const struct hartebeest_mesh *mesh,
 	for (i = 0; i < all->count; i++)
 		for (index = 0; index < qps->per_peer; index++) {
 			place = beest_meshqps_slot(qps, i, position) + index;
-			number = i != position && all->lists[i] ? htonl(all->lists[i][place]) : 0;
-			memcpy(bytes, &number, sizeof(number));
-			bytes += sizeof(number);
+			number = i != position && all->peers[i].list ?
+				 all->peers[i].list[place] : 0;
+			bytes = word_put(bytes, number);
 		}
 }
 
 int beest_contribution_row(const struct hartebeest_mesh *mesh, struct beest_newcomers *new,
 			   const uint8_t *bytes)
 {
-	size_t i, k, size = beest_contribution_row_size(mesh);
-	uint32_t *words = malloc(size);
+	struct beest_meshqps_peer *peer;
+	/* The first newcomer keeps it for all, for beest_contribution_forget() to free. */
+	uint32_t **words = &new->peers[0].list;
+	int ret = words_copy(bytes, mesh->ranks.count * mesh->qps.per_peer, words);
 
-	if (!words)
-		return beest_fail(ENOMEM, "no memory for a row of %zu ranks", mesh->ranks.count);
-	memcpy(words, bytes, size);
-	for (i = 0; i < size / sizeof(*words); i++)
-		words[i] = ntohl(words[i]);
-	new->lists[0] = words;		/* for beest_contribution_forget() to free */
-	for (k = 0; k < new->count; k++)
-		if (new->digests[k])
-			new->peers[k].numbers = words +
-				new->peers[k].position * mesh->qps.per_peer;
+	for (peer = new->peers; peer < new->peers + new->count && ret > 0; peer++)
+		if (peer->digest)
+			peer->numbers = *words + peer->position * mesh->qps.per_peer;
 
-	return 0;
+	return BEEST_MIN(ret, 0);
 }
 
 /*

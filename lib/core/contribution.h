@@ -25,8 +25,6 @@ int beest_contribution_same(const struct hartebeest_mesh *mesh, size_t i, uint64
 /* Ranks to connect to, and their lists of queue pair numbers. */
 struct beest_newcomers {
 	struct beest_meshqps_peer *peers;
-	uint64_t *digests;		/* of the list of each; 0: its numbers are in a row */
-	uint32_t **lists;		/* in host byte order; NULL: not known yet */
 	size_t count;
 };
 

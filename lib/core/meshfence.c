@@ -31,7 +31,7 @@ static bool any_has_list(const struct beest_newcomers *new)
 {
 	size_t i = 0;
 
-	while (i < new->count && !new->digests[i])
+	while (i < new->count && !new->peers[i].digest)
 		i++;
 
 	return i < new->count;

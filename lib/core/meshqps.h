@@ -57,6 +57,8 @@ struct beest_meshqps_peer {
 	struct beest_endpoint endpoint;	/* with the numbers of the peer's first queue pair */
 	const uint32_t *numbers;	/* of its queue pairs for this rank; NULL: in a row */
 	size_t slot;			/* at the peer, of its first one for this rank */
+	uint64_t digest;		/* of the list that numbers are from; 0: in a row */
+	uint32_t *list;			/* in host byte order; NULL: not known */
 	bool connected;			/* by beest_meshqps_connect(), which passes over it */
 };
 
