@@ -187,7 +187,6 @@ int beest_meshfence_bringup(struct hartebeest_mesh *mesh, const struct beest_lim
 	ret = call_make(mesh, limit, &call);
 	if (ret < 0)
 		return ret;
-	beest_meshphase_count(mesh);
 	call.looked = looked;
 	call.offer = beest_meshrows_are_used(mesh) ? rows_offer : NULL;
 	call.take = view_take;

@@ -8,10 +8,11 @@
 
 static struct hartebeest_mesh_phase meters_read(const struct hartebeest_mesh *mesh)
 {
-	const struct beest_registry *registry = mesh->registry;
+	const struct beest_registry *registry = __atomic_load_n(&mesh->qps.hb->registry,
+								__ATOMIC_ACQUIRE);
 	struct hartebeest_mesh_phase meters = { .time = beest_clock_now() };
 
-	if (registry) {
+	if (registry && !mesh->qps.attr.gather) {
 		meters.requests = beest_registry_begun(registry);
 		meters.bytes = __atomic_load_n(&registry->bytes, __ATOMIC_RELAXED);
 	}
@@ -31,13 +32,4 @@ void beest_meshphase_enter(struct hartebeest_mesh *mesh, struct hartebeest_mesh_
 	}
 	mesh->phase = phase;
 	mesh->begun = now;
-}
-
-void beest_meshphase_count(struct hartebeest_mesh *mesh)
-{
-	const int64_t since = mesh->begun.time;
-
-	mesh->registry = mesh->qps.hb->registry;
-	mesh->begun = meters_read(mesh);
-	mesh->begun.time = since;
 }

@@ -13,7 +13,4 @@
 /* Ends the running phase and begins @phase, one of mesh->stats; NULL: none. */
 void beest_meshphase_enter(struct hartebeest_mesh *mesh, struct hartebeest_mesh_phase *phase);
 
-/* From here on, requests of the context's registry count. */
-void beest_meshphase_count(struct hartebeest_mesh *mesh);
-
 #endif

@@ -32,7 +32,6 @@ struct hartebeest_mesh {
 	struct hartebeest_mesh_stats stats;
 	struct hartebeest_mesh_phase *phase;	/* the one of stats that runs now; NULL: none */
 	struct hartebeest_mesh_phase begun;	/* clock and counters when it began */
-	const struct beest_registry *registry;	/* whose requests count; NULL: none yet */
 };
 
 #endif
