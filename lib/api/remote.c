@@ -6,7 +6,8 @@
 #include "lib/api/default.h"
 #include "lib/api/remote.h"
 #include "lib/base/error.h"
-#include "lib/base/table.h"
+#include "lib/base/lock.h"
+#include "lib/core/context.h"
 
 struct remote {
 	struct beest_node node;
@@ -16,21 +17,7 @@ struct remote {
 	} its;
 };
 
-static struct beest_table remotes;
-
-static void remotes_start(void)
-{
-	beest_table_start(&remotes);
-}
-
-static void remotes_lock(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, remotes_start);
-	pthread_mutex_lock(&remotes.lock);
-}
-
+/* Objects of the default context, which is there when something was fetched. */
 static const struct beest_kind remote_mr_kind = {
 	.noun = "fetched memory region", .size = sizeof(struct remote),
 };
@@ -38,57 +25,57 @@ static const struct beest_kind remote_qp_kind = {
 	.noun = "fetched queue pair", .size = sizeof(struct remote),
 };
 
-static void *find_or_add_remote(const struct beest_kind *kind, const char *key)
+static void *find_or_add_remote(struct beest_table *objects, const struct beest_kind *kind,
+				const char *key)
 {
 	struct beest_node *node;
 
-	if (beest_default_failed(beest_table_obtain(&remotes, kind, key, &node)))
+	if (beest_default_failed(beest_table_obtain(objects, kind, key, &node)))
 		return NULL;
 	return &BEEST_CONTAINER(node, struct remote, node)->its;
 }
 
 bool beest_remote_keep_mr(const char *key, const struct hartebeest_remote_mr *mr)
 {
+	struct beest_table *objects = &hartebeest_default_context()->objects;
 	struct ibv_mr *remote;
+	BEEST_HOLD(&objects->lock);
 
-	remotes_lock();
-	remote = find_or_add_remote(&remote_mr_kind, key);
+	remote = find_or_add_remote(objects, &remote_mr_kind, key);
 	if (remote) {
 		remote->addr = (void *)(uintptr_t)mr->address;
 		remote->length = (size_t)mr->length;
 		remote->rkey = mr->rkey;
 	}
-	pthread_mutex_unlock(&remotes.lock);
 	return remote;
 }
 
 bool beest_remote_keep_qp(const char *key, const struct hartebeest_remote_qp *qp)
 {
+	struct beest_table *objects = &hartebeest_default_context()->objects;
 	struct ibv_qp *remote;
+	BEEST_HOLD(&objects->lock);
 
-	remotes_lock();
-	remote = find_or_add_remote(&remote_qp_kind, key);
+	remote = find_or_add_remote(objects, &remote_qp_kind, key);
 	if (remote) {
 		remote->qp_num = qp->qp_num;
 		remote->qp_type = qp->qp_type;
 	}
-	pthread_mutex_unlock(&remotes.lock);
 	return remote;
 }
 
 static void *find_remote(const struct beest_kind *kind, const char *key)
 {
+	struct hartebeest_context *hb = hartebeest_default_context();
 	struct beest_node *node = NULL;
 
-	if (!hartebeest_default_context())
+	if (!hb)
 		return NULL;
 
-	remotes_lock();
 	if (key)
-		node = beest_table_find(&remotes, kind, key);
+		node = beest_table_find(&hb->objects, kind, key);
 	else
 		beest_fail(EINVAL, "the key of a %s is NULL", kind->noun);
-	pthread_mutex_unlock(&remotes.lock);
 	if (node)
 		return &BEEST_CONTAINER(node, struct remote, node)->its;
 
