@@ -31,7 +31,7 @@ bool file_line(char *line, size_t size, const char *path, ...)
 	va_end(args);
 
 	line[0] = '\0';
-	return beest_file_line(full, line, size);
+	return beest_file_line(line, size, "%s", full);
 }
 
 static void path_plain(char full[PATH_SIZE], const char *path)

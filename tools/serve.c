@@ -387,12 +387,12 @@ static int serve_alone(struct serving *serving)
 /* -1: there is no such process. */
 static pid_t parent_of(pid_t pid)
 {
-	char path[32], text[1024];
+	char text[1024];
 	const char *end;
 	int parent;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	end = beest_file_line(path, text, sizeof(text)) ? strrchr(text, ')') : NULL;
+	end = beest_file_line(text, sizeof(text), "/proc/%d/stat", (int)pid) ?
+	      strrchr(text, ')') : NULL;
 	return end && sscanf(end, ") %*c %d", &parent) == 1 ? parent : -1;
 }
 

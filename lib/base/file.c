@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,11 +31,17 @@ ssize_t beest_file_read(int fd, void *buffer, size_t size)
 	return (ssize_t)used;
 }
 
-bool beest_file_line(const char *path, char *line, size_t size)
+bool beest_file_line(char *line, size_t size, const char *path, ...)
 {
-	FILE *file = fopen(path, "re");
+	char whole[PATH_MAX];
+	FILE *file = NULL;
+	va_list args;
 	bool got;
 
+	va_start(args, path);
+	if (vsnprintf(whole, sizeof(whole), path, args) < (int)sizeof(whole))
+		file = fopen(whole, "re");
+	va_end(args);
 	if (!file)
 		return false;
 

@@ -12,11 +12,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "lib/base/macro.h"
+
 /* Up to @size bytes, fewer only at the end of the file; or the negative errno of read(2). */
 ssize_t beest_file_read(int fd, void *buffer, size_t size);
 
 /* The file's first line, without its newline, cut to fit; false: no file or an empty line. */
-bool beest_file_line(const char *path, char *line, size_t size);
+bool BEEST_PRINTF(3, 4) beest_file_line(char *line, size_t size, const char *path, ...);
 
 /*
  * Opens /dev/null as each of the descriptors 0 to 2 that the program has closed.  Otherwise

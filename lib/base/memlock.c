@@ -34,10 +34,9 @@ static uint64_t capabilities(void)
 static bool is_first_user_namespace(void)
 {
 	unsigned long inside, outside, count;
-	char path[PATH_MAX], line[64];
+	char line[64];
 
-	snprintf(path, sizeof(path), "%s/uid_map", beest_memlock_proc);
-	return !beest_file_line(path, line, sizeof(line)) ||
+	return !beest_file_line(line, sizeof(line), "%s/uid_map", beest_memlock_proc) ||
 	       (sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 &&
 		outside == 0 && count == UINT32_MAX);
 }

@@ -49,7 +49,7 @@ static uint32_t place_hash(void)
 	memset(&all, 0, sizeof(all));
 	all.pids = name_space("/proc/self/ns/pid");
 	all.times = name_space("/proc/self/ns/time");
-	if ((!beest_file_line(BOOT_ID, all.boot, sizeof(all.boot)) || !all.pids) &&
+	if ((!beest_file_line(all.boot, sizeof(all.boot), BOOT_ID) || !all.pids) &&
 	    gethostname(all.host, sizeof(all.host)) < 0)
 		all.host[0] = '\0';
 
@@ -131,11 +131,8 @@ static bool proc_is_own(void)
  */
 static const char *stat_read(pid_t pid, char *line, size_t size)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
-
-	return proc_is_own() && beest_file_line(path, line, size) ? strrchr(line, ')') : NULL;
+	return proc_is_own() && beest_file_line(line, size, "/proc/%d/task/%d/stat", (int)pid,
+						(int)pid) ? strrchr(line, ')') : NULL;
 }
 
 /* 0: it is missing. */

@@ -171,11 +171,8 @@ static bool verbs_read(const struct beest_device *device, int index,
 static bool sysfs_attribute(const struct beest_device *device, const char *folder, int index,
 			    char *line, size_t size)
 {
-	char path[IBV_SYSFS_PATH_MAX + 64];
-
-	snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs/%s/%d",
-		 device->verbs->device->ibdev_path, device->port, folder, index);
-	return beest_file_line(path, line, size);
+	return beest_file_line(line, size, "%s/ports/%d/gid_attrs/%s/%d",
+			       device->verbs->device->ibdev_path, device->port, folder, index);
 }
 
 /* Kernels older than RoCE v2 lack this folder. */

@@ -22,14 +22,6 @@ const char *beest_near_sysfs = "/sys";
 
 /* ----------------------------------------------------------------- reading --- */
 
-static bool near_read_line(char line[LINE_SIZE], const char *folder, const char *name)
-{
-	char path[PATH_MAX];
-
-	return snprintf(path, sizeof(path), "%s/%s", folder, name) < (int)sizeof(path) &&
-	       beest_file_line(path, line, LINE_SIZE);
-}
-
 /* Resolves a link, given by its path in four parts, to its folder in /sys/devices. */
 static bool place_of_link(char place[PATH_MAX], const char *root, const char *folder,
 			  const char *name, const char *link)
@@ -47,8 +39,8 @@ static bool place_of_device(char place[PATH_MAX], const char *path)
 
 	if (place_of_link(place, path, "/device", "", ""))
 		return true;
-	return (near_read_line(netdev, path, "parent") ||
-		near_read_line(netdev, path, "ports/1/gid_attrs/ndevs/0")) &&
+	return (beest_file_line(netdev, LINE_SIZE, "%s/parent", path) ||
+		beest_file_line(netdev, LINE_SIZE, "%s/ports/1/gid_attrs/ndevs/0", path)) &&
 	       place_of_link(place, beest_near_sysfs, "/class/net/", netdev, "/device");
 }
 
@@ -58,7 +50,7 @@ static int node_of_place(const char *place)
 	char path[PATH_MAX], line[LINE_SIZE], *slash;
 
 	beest_text_copy(path, sizeof(path), place);
-	while (!near_read_line(line, path, "numa_node")) {
+	while (!beest_file_line(line, LINE_SIZE, "%s/numa_node", path)) {
 		slash = strrchr(path, '/');
 		if (!slash)
 			return -1;
@@ -110,8 +102,8 @@ static void measure_nodes(struct beest_near *near, int node)
 	struct beest_ids ids = { NULL, 0 };
 	int i;
 
-	snprintf(folder, sizeof(folder), "%s/devices/system/node", beest_near_sysfs);
-	if (!near_read_line(line, folder, "online") || beest_parse_ids(line, &ids) < 0)
+	if (!beest_file_line(line, LINE_SIZE, "%s/devices/system/node/online",
+			     beest_near_sysfs) || beest_parse_ids(line, &ids) < 0)
 		return;
 	near->count = (int)BEEST_MIN(ids.count, BEEST_NEAR_NODES);
 	for (i = 0; i < near->count; i++) {
@@ -124,9 +116,9 @@ static void measure_nodes(struct beest_near *near, int node)
 		snprintf(folder, sizeof(folder), "%s/devices/system/node/node%d",
 			 beest_near_sysfs, near->nodes[i]);
 		if (node >= 0 ? node != near->nodes[i] :
-		    !near_read_line(line, folder, "cpulist") || !is_allowed_on(line))
+		    !beest_file_line(line, LINE_SIZE, "%s/cpulist", folder) || !is_allowed_on(line))
 			continue;
-		if (near_read_line(line, folder, "distance"))
+		if (beest_file_line(line, LINE_SIZE, "%s/distance", folder))
 			note_distances(near, line);
 	}
 }

@@ -76,7 +76,7 @@ static void list_folder(const char *folder, const char *start, struct beest_text
 static void list_elsewhere(struct beest_text *devices)
 {
 	struct beest_text nodes = BEEST_TEXT(256);
-	char folder[PATH_MAX], path[PATH_MAX], name[64];
+	char folder[PATH_MAX], name[64];
 	const char *node;
 	int length;
 
@@ -84,8 +84,7 @@ static void list_elsewhere(struct beest_text *devices)
 	list_folder(folder, "uverbs", &nodes);
 	for (node = nodes.buffer; *node; node += length + strspn(node + length, ", ")) {
 		length = (int)strcspn(node, ",");
-		if (snprintf(path, sizeof(path), "%s/%.*s/ibdev", folder, length, node) <
-		    (int)sizeof(path) && beest_file_line(path, name, sizeof(name)))
+		if (beest_file_line(name, sizeof(name), "%s/%.*s/ibdev", folder, length, node))
 			beest_text_add(devices, "%s%s", devices->used ? ", " : "", name);
 	}
 }

@@ -182,13 +182,12 @@ static void a_process_lives_as_long_as_any_thread(void **state)
 {
 	const pid_t pid = start(true);
 	const uint64_t ticks = beest_process_ticks(pid);
-	char line[1024] = "", path[32];
+	char line[1024] = "";
 
 	(void)state;
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	while (!strstr(line, ") Z ")) {
 		pause_ms(1);
-		assert_true(beest_file_line(path, line, sizeof(line)));
+		assert_true(beest_file_line(line, sizeof(line), "/proc/%d/stat", (int)pid));
 	}
 	assert_false(beest_process_has_ended(pid));
 	assert_int_equal(life(pid, ticks), BEEST_PROCESS_ALIVE);
