@@ -277,7 +277,7 @@ HARTEBEEST_EXPORT int hartebeest_qp_ud_address(struct hartebeest_context *hb, co
 
 	REQUIRE(hb, name, peer_key, address);
 	TRY(beest_context_find_qp(hb, name, &qp));
-	return beest_call_done(hb, beest_bringup_address(qp, peer_key, address));
+	return beest_call_done(hb, beest_qp_address(qp, peer_key, address));
 }
 
 HARTEBEEST_EXPORT int hartebeest_peer_text(struct hartebeest_context *hb,

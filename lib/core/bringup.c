@@ -349,21 +349,6 @@ int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp, con
 	return 1;
 }
 
-int beest_bringup_address(const struct beest_qp *qp, const char *key,
-			  struct hartebeest_ud_address *address)
-{
-	const struct beest_ud_peer *found;
-	int ret = beest_qp_address(qp, key, &found);
-
-	if (ret < 0)
-		return ret;
-	memset(address, 0, sizeof(*address));
-	address->ah = found->ah;
-	address->qp_num = found->remote.qp_num;
-	address->qkey = found->remote.qkey;
-	return 0;
-}
-
 /* Reports why nothing answered: either the peer is gone, or it has not noticed. */
 static int reconnect_fail(struct hartebeest_context *hb, const struct beest_qp *qp,
 			  const char *key, const struct beest_limit *limit, int ret)

@@ -44,10 +44,6 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 int beest_bringup_follow(struct hartebeest_context *hb, struct beest_qp *qp, const char *key,
 			 struct hartebeest_remote_qp *remote, const struct beest_limit *limit);
 
-/* As beest_qp_address(). */
-int beest_bringup_address(const struct beest_qp *qp, const char *key,
-			  struct hartebeest_ud_address *address);
-
 /* The peer under @key, as it was last fetched or connected to. */
 int beest_bringup_peer(struct hartebeest_context *hb, const char *key,
 		       struct beest_endpoint *remote);

@@ -9,7 +9,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/sized.h"
-#include "lib/core/bringup.h"
 #include "lib/core/context.h"
 #include "lib/core/contribution.h"
 #include "lib/core/handshake.h"
@@ -369,6 +368,6 @@ int beest_mesh_address(const struct hartebeest_mesh *mesh, int rank,
 				  "rank, which hartebeest_mesh_qp() returns", mesh->node.name);
 	snprintf(key, sizeof(key), "rank %d", rank);
 
-	return beest_bringup_address(mesh->qps.model, key, address) == 0 ? 0 :
+	return beest_qp_address(mesh->qps.model, key, address) == 0 ? 0 :
 	       beest_fail(ENOENT, "mesh '%s' has no rank %d", mesh->node.name, rank);
 }

@@ -345,27 +345,14 @@ static int qp_choose_address(struct beest_qp *qp)
 }
 
 /*
- * The greatest generation so far, of all queue pairs, since devices reuse QP numbers.  One that is
- * drawn is greater by two: so it never is the next one of another.
+ * All queue pairs draw from one row, since devices reuse QP numbers.  Each is greater by two: so
+ * none is one more than that of another.
  */
-static uint32_t generations;
-
 static void qp_draw_generation(struct beest_qp *qp)
 {
+	static uint32_t generations;
+
 	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 2, __ATOMIC_RELAXED);
-}
-
-uint32_t beest_qp_next_generation(uint32_t generation)
-{
-	uint32_t greatest = __atomic_load_n(&generations, __ATOMIC_RELAXED);
-
-	generation++;
-	while (greatest < generation &&
-	       !__atomic_compare_exchange_n(&generations, &greatest, generation, false,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		;
-
-	return generation;
 }
 
 /*
@@ -564,12 +551,17 @@ const struct beest_endpoint *beest_qp_remote(const struct beest_qp *qp, const ch
 }
 
 int beest_qp_address(const struct beest_qp *qp, const char *key,
-		     const struct beest_ud_peer **address)
+		     struct hartebeest_ud_address *address)
 {
-	*address = ud_peer_find(qp, key);
-	if (!*address)
+	const struct beest_ud_peer *found = ud_peer_find(qp, key);
+
+	if (!found)
 		return beest_fail(ENOTCONN, "queue pair '%s' has no address of '%s': "
 				  "hartebeest_qp_connect() makes one", qp->node.name, key);
+	*address = (struct hartebeest_ud_address){
+		.ah = found->ah, .qp_num = found->remote.qp_num, .qkey = found->remote.qkey,
+	};
+
 	return 0;
 }
 

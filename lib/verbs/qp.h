@@ -126,12 +126,6 @@ int beest_qp_agree(const struct beest_qp *qp, const struct beest_endpoint *remot
 int beest_qp_connect(struct beest_qp *qp, const char *key, const struct beest_endpoint *remote,
 		     const struct beest_limit *limit, int64_t *ready);
 
-/*
- * One more than this generation, for what is published again and brings the same.  No queue pair
- * that is made or reset later gets it, or one more than it was.
- */
-uint32_t beest_qp_next_generation(uint32_t generation);
-
 /* Any state -> RESET.  Forgets the peer; its own key stays. */
 int beest_qp_reset(struct beest_qp *qp);
 
@@ -143,6 +137,6 @@ const struct beest_endpoint *beest_qp_remote(const struct beest_qp *qp, const ch
 
 /* -ENOTCONN: this UD queue pair has no address for @key. */
 int beest_qp_address(const struct beest_qp *qp, const char *key,
-		     const struct beest_ud_peer **address);
+		     struct hartebeest_ud_address *address);
 
 #endif

@@ -497,7 +497,7 @@ static void not_moved_not_tried(void **state)
 
 static void address_handle_moved_under_way(void **state)
 {
-	const struct beest_ud_peer *address;
+	struct hartebeest_ud_address address;
 	struct beest_qp *qp;
 
 	(void)state;
