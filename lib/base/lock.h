@@ -2,9 +2,10 @@
 /*
  * lock.h - a lock that is left however its block ends
  *
- * For code that logs while it holds a lock: the program's callback may throw a C++ exception,
- * which leaves the library's functions without returning from them.  They are compiled with
- * -fexceptions, so that it runs their cleanups.  Owns no lock.
+ * For functions that return from where they decide, and for code that logs while it holds a lock:
+ * the program's callback may throw a C++ exception, which leaves the library's functions without
+ * returning from them.  They are compiled with -fexceptions, so that it runs their cleanups.  Owns
+ * no lock.
  */
 #ifndef BEEST_LOCK_H
 #define BEEST_LOCK_H
