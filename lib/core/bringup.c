@@ -225,7 +225,8 @@ int beest_bringup_connect(struct hartebeest_context *hb, struct beest_qp *qp,
 	uint32_t published;
 	int ret;
 
-	ret = beest_bringup_check(hb, qp, qp->key, key);
+	ret = beest_handshake_is_published(hb, qp) ?
+	      beest_bringup_check(hb, qp, qp->key, key) : 0;
 	if (ret < 0)
 		return ret;
 	ret = beest_bringup_peer(hb, key, &remote);
@@ -371,14 +372,15 @@ int beest_bringup_reconnect(struct hartebeest_context *hb, struct beest_qp *qp,
 {
 	struct hartebeest_pair pair = { .peer_key = key };
 	struct beest_handshake one = { .hb = hb, .pair = &pair, .qp = qp };
+	const bool published = beest_handshake_is_published(hb, qp);
 	int ret;
 
-	ret = beest_bringup_check(hb, qp, qp->key, key);
+	ret = published ? beest_bringup_check(hb, qp, qp->key, key) : 0;
 	if (ret == 0)
 		ret = has_one_peer(qp, "reconnect to");
 	if (ret < 0)
 		return ret;
-	if (!beest_handshake_is_published(hb, qp))
+	if (!published)
 		return beest_fail(ENOTCONN, qp->by_bytes ?
 				  "queue pair '%s' is connected by bytes: call "
 				  "hartebeest_qp_reset(), then hartebeest_qp_export() and "

@@ -146,9 +146,13 @@ static bool own_key(struct hartebeest_context *hb, struct beest_qp *qp,
 	return key_is_kept(hb, qp, key);
 }
 
+/* A forked child must not ask its parent's registry: the next step of its call refuses it. */
 bool beest_handshake_is_published(struct hartebeest_context *hb, struct beest_qp *qp)
 {
 	char key[BEEST_KEY_MAX + 1];
+
+	if (!qp->key[0] || beest_context_need_registry(hb, BEEST_KIND_QP, qp->key) < 0)
+		return qp->key[0];
 
 	return own_key(hb, qp, key);
 }
@@ -538,8 +542,8 @@ int beest_handshake_start(struct beest_handshake *one, struct beest_wait_get *ge
 		return ret;
 	if (qp)
 		qp->untold = false;
-	if (qp)
-		own_key(one->hb, qp, one->own_key);
+	if (qp && !own_key(one->hb, qp, one->own_key))
+		one->own_key[0] = '\0';
 
 	return beest_registry_key(one->hb->registry, get->kind, get->name, one->key);
 }

@@ -108,11 +108,14 @@ static uint64_t digest_of(const void *body, size_t size)
 int beest_fence_put_own(struct beest_fence_look *look, struct beest_registry_record *record,
 			uint8_t *body)
 {
-	const uint64_t own = body ? digest_of(body, record->size) : 0;
+	uint64_t own;
 
+	if (!body)
+		return beest_fence_put(look, record, NULL);
 	if (look->fence->trouble.error)
 		record->ttl = BEEST_FENCE_TROUBLE_TTL;
 	/* What a server has lost or refused is repeated at the pace of looks. */
+	own = digest_of(body, record->size);
 	look->wait.hurry |= own != look->fence->own;
 	look->fence->own = own;
 

@@ -1486,6 +1486,8 @@ static void two_queue_pairs_under_one_name(void **state)
 	assert_int_equal(publish(&a), 0);
 	assert_int_equal(qp_make(a.hb, "later", "pd", IBV_QPT_RC, "cq", "cq", NULL), 0);
 	assert_int_equal(hartebeest_qp_publish(a.hb, "later", a.own, 0), 0);
+	assert_int_equal(hartebeest_qp_reconnect(a.hb, "qp", a.own, 0), -ENOTCONN);
+	assert_error_has("queue pair 'qp' is not published");
 	assert_int_equal(fetch(&a), 0);
 	assert_int_equal(connect_qp(&a), 0);
 	assert_int_equal(confirm(&a), -ENOTCONN);
