@@ -140,8 +140,8 @@ static void connect_pending(struct hartebeest_context *hb)
 }
 
 /*
- * Where all are slow, the server may be back at a client when the note that it has left is over: then
- * there is no record, which one that has crashed keeps.
+ * Where all are slow, the server may be back at a client when the note that it has left is over:
+ * then there is no record, which one that has crashed keeps.
  */
 static bool has_left(struct hartebeest_context *hb, struct served *client)
 {
