@@ -1315,8 +1315,10 @@ static const struct scene {
 	  "0 listens, 1 listens, 0 accepts: EADDRINUSE, memcached is emptied, "
 	  "0 accepts: EADDRINUSE, 2 asks, 1 accepts 2, 0 listens, 1 accepts: EADDRINUSE, "
 	  "memcached is emptied, 0 listens, 1 accepts: EADDRINUSE, 3 asks, 0 accepts 3"),
+	/* Those before them have taken all seconds that the clock may reach meanwhile. */
 	STEPS("of two that begin in the same second, the greater incarnation listens",
-	  "0 listens while 1 listens, 2 asks, 0 accepts 2, 1 accepts: EADDRINUSE"),
+	  "200 times 2 listens then 3 listens, 0 listens while 1 listens, 4 asks, 0 accepts 4, "
+	  "1 accepts: EADDRINUSE"),
 	STEPS("listening twice changes nothing",
 	  "0 listens, 1-2 ask, 0 accepts 1, 0 listens, 0 accepts 2, 0 accepts nobody"),
 	STEPS("listening twice changes nothing, even if the list was evicted",
