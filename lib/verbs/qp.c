@@ -344,15 +344,12 @@ static int qp_choose_address(struct beest_qp *qp)
 	return qp->taken_over ? 0 : qp_choose_pkey(qp);
 }
 
-/*
- * All queue pairs draw from one row, since devices reuse QP numbers.  Each is greater by two: so
- * none is one more than that of another.
- */
+/* All queue pairs draw from one row, since devices reuse QP numbers. */
 static void qp_draw_generation(struct beest_qp *qp)
 {
 	static uint32_t generations;
 
-	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 2, __ATOMIC_RELAXED);
+	qp->local.endpoint.generation = __atomic_add_fetch(&generations, 1, __ATOMIC_RELAXED);
 }
 
 /*
