@@ -161,7 +161,7 @@ struct lease {
 	struct lease *sibling;		/* same bucket of serials */
 	struct lease *before, *behind;
 	uint32_t hash;
-	uint64_t serial;
+	uint64_t serial;	/* now: an owner may let go of what was put with its own */
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool contested;		/* another process's record was there once */
