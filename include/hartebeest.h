@@ -1698,7 +1698,7 @@ int hartebeest_service_request(struct hartebeest_context *hb, const char *servic
  * than one.
  *
  * Returns 0, -ENOENT (no such request), or the error of a server.  After the latter, a later
- * listener may get the request.
+ * listener may get the request: the listener calls the function again.
  *
  * Since: 0.1
  */

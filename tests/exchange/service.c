@@ -511,7 +511,8 @@ static void *accept_in_thread(void *data)
 		thread->accepted[request.data[0]][request.data[1]]++;
 		snprintf(name, sizeof(name), "q%d-%d", request.data[0], request.data[1]);
 		connect_thread(thread, name, &request);
-		EXPECT(hartebeest_service_leave(thread->hb, "crowd", &request) == 0);
+		EXPECT(UNTIL_ANSWERED(hartebeest_service_leave(thread->hb, "crowd",
+							       &request)) == 0);
 		EXPECT(hartebeest_qp_destroy(thread->hb, name) == 0);
 	}
 	return NULL;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "lib/base/parse.h"
+#include "tests/support/pause.h"
 #include "tests/support/timer.h"
 
 struct cache;
@@ -56,7 +57,8 @@ bool cache_was_late(int ret, const char *sentence);
 
 /*
  * Repeats a @call of a single look, which has a quarter of a second: that may be too short for a
- * busy server.  It uses hartebeest_error().
+ * busy server.  Some calls do not even ask one that was silent a moment ago: hence the pause.  It
+ * uses hartebeest_error().
  */
 #define UNTIL_ANSWERED(call)							\
 	({									\
@@ -64,7 +66,8 @@ bool cache_was_late(int ret, const char *sentence);
 										\
 		do								\
 			ret_ = (call);						\
-		while (cache_was_late(ret_, hartebeest_error()) && tries_++ < 100);	\
+		while (cache_was_late(ret_, hartebeest_error()) && tries_++ < 100 &&	\
+		       (pause_ms(50), true));						\
 		ret_;								\
 	})
 
