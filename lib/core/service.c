@@ -525,13 +525,13 @@ static void ends_close(struct beest_registry *registry, const char *name)
 				     SIZE_MAX);
 }
 
-/* The failure of the service's server, for which it was not asked. */
 static int directory_failure(const struct beest_directory *directory)
 {
 	char why[BEEST_KV_WHY];
-	int ret = beest_look_trouble(directory->registry, directory->list.server, UINT64_MAX, why);
 
-	return ret < 0 ? beest_fail(-ret, "%s", why) : 0;
+	beest_look_trouble(directory->registry, directory->list.server, UINT64_MAX, why);
+
+	return beest_fail(EHOSTDOWN, "%s", why);
 }
 
 static int closed_encode(const struct beest_directory *directory, const char *key,
