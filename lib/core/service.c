@@ -525,6 +525,7 @@ static void ends_close(struct beest_registry *registry, const char *name)
 				     SIZE_MAX);
 }
 
+/* The look skipped a server that was silent.  Another thread may have its answer by now. */
 static int directory_failure(const struct beest_directory *directory)
 {
 	char why[BEEST_KV_WHY];
