@@ -15,16 +15,22 @@
 
 #define NAME_MAX_BYTES 255
 
-/* By an attribute, since only glibc has an initializer for a recursive lock. */
-void beest_table_start(struct beest_table *table)
+/*
+ * By an attribute, since only glibc has an initializer for a recursive lock.  Other locks are in
+ * memory of zeros, which is an initializer with glibc and musl: they work whatever is returned.
+ */
+int beest_table_start(struct beest_table *table)
 {
 	pthread_mutexattr_t attr;
+	int ret;
 
 	memset(table, 0, sizeof(*table));
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&table->lock, &attr);
+	ret = pthread_mutex_init(&table->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
+
+	return ret == 0 ? 0 : beest_fail_errno(-ret, "no recursive lock");
 }
 
 void *beest_table_new(const struct beest_kind *kind)

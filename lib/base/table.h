@@ -50,8 +50,8 @@ struct beest_table {
 	struct beest_node *newest;
 };
 
-/* Makes it empty. */
-void beest_table_start(struct beest_table *table);
+/* Makes it empty.  -ENOMEM, -EAGAIN: no lock. */
+int beest_table_start(struct beest_table *table);
 
 /* A new object, zero except for its kind; NULL: no memory, with a sentence. */
 void *beest_table_new(const struct beest_kind *kind);

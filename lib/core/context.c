@@ -249,8 +249,12 @@ int beest_context_open(struct hartebeest_context **hbp, const char *const *defau
 	if (!hb)
 		return beest_fail(ENOMEM, "no memory for a context");
 
+	ret = beest_table_start(&hb->objects);
+	if (ret < 0) {
+		free(hb);
+		return ret;
+	}
 	pthread_mutex_init(&hb->opening, NULL);
-	beest_table_start(&hb->objects);
 	hb->pid = getpid();
 	hb->log = log_default;
 	hb->log.rank = -1;

@@ -473,6 +473,7 @@ int main(void)
 		TEST(test_a_cleared_table_can_be_used),
 	};
 
-	beest_table_start(&table);
+	if (beest_table_start(&table) < 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
