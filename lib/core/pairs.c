@@ -2,6 +2,7 @@
 /* pairs.c - see pairs.h */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/base/error.h"
@@ -38,28 +39,45 @@ static void pair_left(void *data, int ret)
 }
 
 /*
- * Gives @ret to the pairs whose peer is missing.  If the limit ended the wait, each of them
- * gets what is known of its own peer's record instead.  If no peer is missing, an own
- * record did not reach its server; any peer may wait for it, so all pairs get @ret.
+ * Its peer confirms, and so does its own record, which is stored: what a last look has only put may
+ * never be sent.
+ */
+static bool pair_is_done(const struct pairs *pairs, size_t i)
+{
+	const struct beest_wait *wait = &pairs->wait;
+
+	return wait->gets[i].got && beest_lease_is(pairs->set.hb->registry->leases,
+						   wait->own_keys[i], BEEST_LEASE_SETTLED);
+}
+
+/*
+ * Gives @ret to the pairs that are not done.  If the limit ended the wait, each of them gets what
+ * is known of its own peer's record instead: the sentence may be about another one.  If all are
+ * done, the wait failed by something else, which all get.
  */
 static void pairs_blame(const struct pairs *pairs, int ret)
 {
 	const struct beest_wait *wait = &pairs->wait;
 	struct hartebeest_pair *pair;
 	char sentence[BEEST_ERROR_SIZE];
-	bool missing = false;
+	bool missing = false, undone = false;
 	size_t i;
 
 	beest_text_copy(sentence, sizeof(sentence), beest_error_text());
-	for (i = 0; i < wait->count; i++)
+	for (i = 0; i < wait->count; i++) {
 		missing |= !wait->gets[i].got;
+		undone |= !pair_is_done(pairs, i);
+	}
 	for (i = 0; i < wait->count; i++) {
 		pair = ((struct beest_handshake *)wait->gets[i].data)->pair;
-		if (wait->gets[i].got == missing || pair->result < 0)
+		if (pair->result < 0 || (undone && pair_is_done(pairs, i)))
 			continue;
 		pair->result = ret;
 		beest_text_copy(pair->reason, sizeof(pair->reason), sentence);
-		if (wait->expired && !wait->gets[i].got)
+		if (wait->expired && missing && wait->gets[i].got)
+			snprintf(pair->reason, sizeof(pair->reason), "that this end is connected "
+				 "was not stored in time");
+		else if (wait->expired && !wait->gets[i].got)
 			pair->result = beest_wait_say(pairs->set.hb->registry, wait,
 						      &wait->gets[i], pair->reason,
 						      sizeof(pair->reason));

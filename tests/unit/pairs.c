@@ -282,6 +282,34 @@ static void a_record_that_is_none(void **state)
 			    "no queue pair '2/0' (key hb1/job/qp/2/0) was published");
 }
 
+/* What a last look has put, but not stored, connects no pair, whatever the others lack. */
+static void a_peer_that_confirms_at_the_last_look(void **state)
+{
+	struct hartebeest_pair *pairs = alone();
+	int i;
+
+	(void)state;
+	party_open(1, 1, 3, NULL);
+	party_pair(&party[1], 0, IBV_QPT_RC);
+	party[0].deadline = HARTEBEEST_ONCE;
+	for (i = 0; i < 3; i++) {
+		some_connect(0, 0);
+		registry_stage.now += BEEST_SECOND;
+	}
+	party[1].deadline = crew_now() + BEEST_SECOND / 2;
+	some_connect(1, 1);
+	assert_int_equal(party[1].ret, -ETIMEDOUT);
+	some_connect(0, 0);
+	assert_int_equal(pairs[0].result, -EAGAIN);
+	assert_string_equal(pairs[0].reason, "that this end is connected was not stored in time");
+	assert_int_equal(pairs[1].result, -EAGAIN);
+	some_connect(0, 0);
+	assert_int_equal(pairs[0].result, 0);
+	party[1].deadline = crew_now() + BEEST_SECOND / 2;
+	some_connect(1, 1);
+	assert_int_equal(party[1].ret, 0);
+}
+
 static void said_in_order(const char *const *lines, size_t count)
 {
 	const char *at = logged;
@@ -1629,6 +1657,7 @@ int main(void)
 		SCENE(costs),
 		SCENE(connected_is_said_at_once),
 		SCENE(a_record_that_is_none),
+		SCENE(a_peer_that_confirms_at_the_last_look),
 		SCENE(a_failed_bringup_can_be_followed),
 		SCENE(agreements_are_logged_once),
 		SCENE(published_but_not_connected),
