@@ -32,7 +32,7 @@
 struct beest_pending {
 	struct beest_pending *next;
 	struct beest_directory directory;
-	struct hartebeest_client request;	/* as the client sees it; key "": it has left */
+	struct hartebeest_client request;	/* as the client sees it */
 	struct beest_request_id id;
 	char key[BEEST_KEY_MAX + 1];
 	uint64_t serial;
@@ -94,6 +94,9 @@ static int pending_append(struct beest_pending *pending, bool missing,
 	};
 	struct appending a = { .pending = pending };
 	struct beest_directory *directory = &pending->directory;
+	uint8_t epoch[BEEST_EPOCH_SIZE];
+	/* A later one may be of a server that has lost, since it was read, what it is noted for. */
+	bool known = beest_look_epoch(directory->registry, directory->list.server, epoch);
 	int ret = 0;
 
 	if (missing && !beest_list_is_appending(&directory->list))
@@ -103,7 +106,9 @@ static int pending_append(struct beest_pending *pending, bool missing,
 	beest_requests_end(&a.requests);
 	if (ret < 0)
 		return ret;
-	beest_look_epoch(directory->registry, directory->list.server, pending->epoch);
+	if (!known)
+		beest_look_epoch(directory->registry, directory->list.server, epoch);
+	memcpy(pending->epoch, epoch, sizeof(epoch));
 	pending->check_at = beest_clock_deadline(pending->pause);
 	pending->pause = BEEST_MIN(2 * pending->pause, CHECK_MAX);
 
@@ -173,12 +178,19 @@ static void pending_fill(struct beest_pending *pending, const void *data, size_t
 	beest_directory_ends(&pending->directory, &pending->id, request->key, request->peer_key);
 }
 
-static void pending_withdraw(struct beest_pending *pending)
+/* Its record stays doomed until it is gone: each look from now on tries. */
+static int pending_withdraw(struct beest_pending *pending)
 {
+	struct beest_directory *directory = &pending->directory;
+	int ret = 0;
+
 	pending_end(pending);
-	beest_store_withdraw(pending->directory.registry, pending->serial,
-			     pending->directory.list.server);
+	beest_store_withdraw(directory->registry, pending->serial, directory->list.server);
+	if (beest_lease_is(directory->registry->leases, pending->key, BEEST_LEASE_THERE))
+		ret = beest_directory_failure(directory);
 	pending_free(pending);
+
+	return ret;
 }
 
 /* It may be stored all the same, and its client will ask again. */
@@ -284,29 +296,37 @@ void beest_client_keep(struct beest_client *client)
 		pending->next = client->pending;
 		client->pending = pending;
 	}
-	pending = client->moving ? NULL : pending_unlink(client, "");
 	pthread_mutex_unlock(&client->lock);
-	if (pending)
-		pending_withdraw(pending);
 }
 
-/* A request that is under way loses its key: beest_client_keep() withdraws it afterwards. */
-bool beest_client_leave(struct beest_client *client, const char *key)
+/* Another thread appends that request. */
+static bool pending_is_moving(const struct beest_client *client, const char *key)
 {
+	return client->moving && strcmp(client->moving->request.key, key) == 0;
+}
+
+int beest_client_leave(struct beest_client *client, const char *key)
+{
+	const int64_t deadline = beest_clock_deadline(2 * BEEST_LIMIT_LOOK);
+	struct beest_backoff backoff;
 	struct beest_pending *pending;
-	bool moving = false;
+	bool moving;
 
+	beest_clock_backoff_start(&backoff, 0);
 	pthread_mutex_lock(&client->lock);
-	pending = pending_unlink(client, key);
-	if (!pending && client->moving && strcmp(client->moving->request.key, key) == 0) {
-		client->moving->request.key[0] = '\0';
-		moving = true;
+	while (pending_is_moving(client, key) && beest_clock_left(deadline)) {
+		pthread_mutex_unlock(&client->lock);
+		beest_clock_backoff_sleep(&backoff, deadline);
+		pthread_mutex_lock(&client->lock);
 	}
+	pending = pending_unlink(client, key);
+	moving = pending_is_moving(client, key);
 	pthread_mutex_unlock(&client->lock);
-	if (pending)
-		pending_withdraw(pending);
+	if (!pending)
+		return moving ? beest_fail(EAGAIN, "another thread stores that request right now") :
+		       -ENOENT;
 
-	return pending || moving;
+	return pending_withdraw(pending);
 }
 
 /* ----------------------------------------------------------------- a request in vain --- */
@@ -316,7 +336,9 @@ static void listener_add(const struct beest_directory *directory,
 			 const struct beest_request_id *id, struct beest_text *text)
 {
 	static const char *const reached[] = {
-		[BEEST_LISTED_NOT] = "not seen", [BEEST_LISTED_ASKED] = "not accepted",
+		/* It leaves out those that are over, and had this one. */
+		[BEEST_LISTED_NOT] = "ended, or lost with its list,",
+		[BEEST_LISTED_ASKED] = "not accepted",
 		[BEEST_LISTED_ACCEPTED] = "accepted", [BEEST_LISTED_ENDED] = "ended",
 	};
 	const struct beest_requests_row *row = beest_requests_find(requests, id);

@@ -37,8 +37,11 @@ int beest_client_ask(struct beest_client *client, struct beest_registry *registr
 		     const char *name, const void *data, size_t length,
 		     struct hartebeest_client *request, const struct beest_limit *limit);
 
-/* Withdraws the request whose client's end has that key.  False: there is none. */
-bool beest_client_leave(struct beest_client *client, const char *key);
+/*
+ * Withdraws the request whose client's end has that key.  -ENOENT: there is none, without a
+ * sentence; -EAGAIN, or the error of a server: it goes with a later look.
+ */
+int beest_client_leave(struct beest_client *client, const char *key);
 
 /*
  * Appends requests again that their server has lost.  Called after each look in vain; costs

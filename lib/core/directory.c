@@ -94,6 +94,18 @@ bool beest_directory_is_own(const struct beest_directory *directory,
 	return beest_process_is_context(author, beest_registry_incarnation(directory->registry));
 }
 
+int beest_directory_failure(const struct beest_directory *directory)
+{
+	char why[BEEST_KV_WHY];
+	int ret = beest_look_trouble(directory->registry, directory->list.server, UINT64_MAX, why);
+
+	if (ret < 0)
+		return beest_fail(-ret, "%s", why);
+
+	return beest_fail(EAGAIN, "server %s was silent, and was not asked",
+			  beest_kv_text(directory->registry->kv, directory->list.server));
+}
+
 /* ----------------------------------------------------------------------- appending --- */
 
 int beest_directory_append(struct beest_directory *directory,

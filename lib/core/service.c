@@ -17,6 +17,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/error.h"
+#include "lib/base/lock.h"
 #include "lib/base/macro.h"
 #include "lib/base/text.h"
 #include "lib/core/context.h"
@@ -160,13 +161,13 @@ static int service_listen(struct service *service, struct listening *l,
 {
 	bool lost = service_is_lost(service, &l->directory);
 
-	if (l->began && lost)
+	if (l->began && service->since && lost)
 		return 1;
 	if (service->since && service_is_own(service, &l->directory)) {
 		list_shorten(service, &l->directory, value);
 		return 1;
 	}
-	if (!l->began) {
+	if (!l->began || !service->since) {
 		l->began = true;
 		l->starts |= lost;
 		if (lost)
@@ -211,6 +212,17 @@ static int listen_next(void *data, struct beest_directory_reads *reads)
 	return 0;
 }
 
+/* Not if another thread has listened meanwhile. */
+static void listen_undo(struct listening *l)
+{
+	const struct service *service;
+	BEEST_HOLD(&l->hb->objects.lock);
+
+	service = service_look(l->hb, l->directory.service);
+	if (service && !service_is_own(service, &l->directory))
+		beest_context_destroy(l->hb, &service_kind, l->directory.service);
+}
+
 int beest_service_listen(struct hartebeest_context *hb, const char *name,
 			 const struct beest_limit *limit)
 {
@@ -224,9 +236,9 @@ int beest_service_listen(struct hartebeest_context *hb, const char *name,
 	if (ret < 0)
 		return ret;
 	ret = beest_directory_run(&l.directory, limit, &steps, &l);
-	beest_directory_end(&l.directory);
 	if (ret < 0 && l.starts)
-		beest_context_destroy(hb, &service_kind, name);
+		listen_undo(&l);
+	beest_directory_end(&l.directory);
 
 	return ret;
 }
@@ -525,16 +537,6 @@ static void ends_close(struct beest_registry *registry, const char *name)
 				     SIZE_MAX);
 }
 
-/* The look skipped a server that was silent.  Another thread may have its answer by now. */
-static int directory_failure(const struct beest_directory *directory)
-{
-	char why[BEEST_KV_WHY];
-
-	beest_look_trouble(directory->registry, directory->list.server, UINT64_MAX, why);
-
-	return beest_fail(EHOSTDOWN, "%s", why);
-}
-
 static int closed_encode(const struct beest_directory *directory, const char *key,
 			 uint8_t bytes[BEEST_RECORD_EMPTY_MAX])
 {
@@ -551,13 +553,13 @@ static int closed_encode(const struct beest_directory *directory, const char *ke
 /*
  * Appends that to the list, and replaces the request by a closed record.  If it were deleted, its
  * client would store it again.  The closed record lives as long as a request, since the client
- * may not look for that long.
+ * may not look for that long.  What else the look does, and fails to do, does not count.
  */
 static int request_close(struct beest_directory *directory, const struct beest_request_id *id)
 {
 	uint8_t bytes[BEEST_RECORD_EMPTY_MAX];
 	char key[BEEST_KEY_MAX + 1];
-	struct beest_look_extra extras[1 + BEEST_LIST_WRITES];
+	struct beest_look_extra extras[BEEST_LIST_WRITES + 1], *closed = &extras[BEEST_LIST_WRITES];
 	struct beest_look look = {
 		.extras = extras, .extra_count = BEEST_COUNT(extras),
 		.flags = BEEST_LOOK_IDLE,
@@ -569,25 +571,25 @@ static int request_close(struct beest_directory *directory, const struct beest_r
 	ret = closed_encode(directory, key, bytes);
 	if (ret < 0)
 		return ret;
-	extras[0] = (struct beest_look_extra){
+	*closed = (struct beest_look_extra){
 		.server = directory->list.server,
 		.write = {
 			.verb = BEEST_KV_SET, .key = key, .value = bytes, .size = (size_t)ret,
-			.ttl = beest_lease_ttl(directory->registry->leases),
+			.ttl = beest_lease_ttl(directory->registry->leases), .answered = true,
 		},
 	};
 	ret = beest_directory_append_one(directory, BEEST_SERVICE_ENDED, id);
-	memcpy(&extras[1], directory->list.extras, sizeof(directory->list.extras));
+	if (ret < 0)
+		return ret;
+	memcpy(extras, directory->list.extras, sizeof(directory->list.extras));
+	ret = beest_look_take(directory->registry, &look);
+	if (closed->done)
+		return closed->write.ret;
 
-	if (ret == 0)
-		ret = beest_look_take(directory->registry, &look);
-	if (ret == 0 && !extras[0].done)
-		ret = directory_failure(directory);
-
-	return ret;
+	return ret < 0 ? ret : beest_directory_failure(directory);
 }
 
-/* This context listens: -ENOENT if not. */
+/* This context listens, and the request is one of those that it has seen: -ENOENT if not. */
 static int service_refuse(struct hartebeest_context *hb, struct beest_directory *directory,
 			  const struct hartebeest_client *request)
 {
@@ -601,9 +603,11 @@ static int service_refuse(struct hartebeest_context *hb, struct beest_directory 
 	if (row)
 		row_close(row);
 	pthread_mutex_unlock(&hb->objects.lock);
-	if (!service)
-		return beest_fail(ENOENT, "this context has no request with the key '%s' and does "
-				  "not listen to service '%s'", request->key, directory->service);
+	if (!row)
+		return beest_fail(ENOENT, "this context has no request with the key '%s' and %s "
+				  "service '%s'", request->key, service ?
+				  "has accepted none with its number of" : "does not listen to",
+				  directory->service);
 
 	return request_close(directory, &id);
 }
@@ -611,7 +615,7 @@ static int service_refuse(struct hartebeest_context *hb, struct beest_directory 
 static int request_leave(struct hartebeest_context *hb, struct beest_directory *directory,
 			 const struct hartebeest_client *request)
 {
-	int ret = 0;
+	int ret;
 
 	if (!request->number)
 		return beest_fail(ENOENT, "this is no request of service '%s': it has no number",
@@ -619,7 +623,8 @@ static int request_leave(struct hartebeest_context *hb, struct beest_directory *
 	if (!memchr(request->key, '\0', sizeof(request->key)))
 		return beest_fail(EINVAL, "this is no request of service '%s': its key has no end",
 				  directory->service);
-	if (!beest_client_leave(&hb->client, request->key))
+	ret = beest_client_leave(&hb->client, request->key);
+	if (ret == -ENOENT)
 		ret = service_refuse(hb, directory, request);
 	if (ret != -ENOENT)
 		ends_close(directory->registry, request->key);

@@ -143,13 +143,27 @@ int beest_store_publish(struct beest_registry *registry,
 
 /* ----------------------------------------------------------------------- withdraw --- */
 
+/* Further trips wait for requests of other threads, which store a doomed record meanwhile. */
+static bool others_are_done(struct beest_registry *registry, struct beest_backoff *backoff,
+			    int64_t deadline)
+{
+	if (!beest_lease_is_busy(registry->leases) || !beest_clock_left(deadline))
+		return true;
+	beest_clock_backoff_sleep(backoff, deadline);
+
+	return false;
+}
+
 /* Removes what is doomed.  @look: has no more than what goes along with the first trip. */
 static void doomed_remove(struct beest_registry *registry, struct beest_look *look)
 {
+	struct beest_backoff backoff;
 	int trip, one, ret = 0;
 
+	beest_clock_backoff_start(&backoff, 0);
 	look->deadline = beest_look_closing(registry);
-	for (trip = 0; trip < TRIPS && beest_lease_count(registry->leases, true); trip++) {
+	for (trip = 0; beest_lease_count(registry->leases, true) &&
+	     (trip < TRIPS || !others_are_done(registry, &backoff, look->deadline)); trip++) {
 		one = beest_look_take(registry, look);
 		ret = one < 0 ? one : ret;
 	}
@@ -189,20 +203,6 @@ void beest_store_purge(struct beest_registry *registry, const char *message)
 }
 
 /* ---------------------------------------------------------------------- last words --- */
-
-/*
- * Further trips wait for requests of other threads, which store a doomed record meanwhile.  Only
- * a context that is left, not closed, has such threads.
- */
-static bool others_are_done(struct beest_registry *registry, struct beest_backoff *backoff,
-			    int64_t deadline)
-{
-	if (!beest_lease_is_busy(registry->leases) || !beest_clock_left(deadline))
-		return true;
-	beest_clock_backoff_sleep(backoff, deadline);
-
-	return false;
-}
 
 /* The first trip asks whether the records are still ours; the others send all that ends. */
 void beest_store_leave(struct beest_registry *registry)

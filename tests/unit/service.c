@@ -453,6 +453,10 @@ static int play_memcached(const struct act *act)
 		server->error = server->probe_error = ECONNREFUSED;
 	else if (strcmp(act->what, "up") == 0)
 		server->error = server->probe_error = 0;
+	else if (strcmp(act->what, "silent") == 0)
+		server->silent = true;
+	else if (strcmp(act->what, "full") == 0)	/* as memcached -M */
+		server->refuses = (server->bytes_max = 1);
 	else if (strcmp(act->what, "slow") == 0)	/* a look tries a request at most once */
 		fake_kv.latency = 300 * BEEST_MS;
 	else if (strcmp(act->what, "writes") == 0)	/* those that came late */
@@ -543,7 +547,7 @@ static const struct {
 } errors[] = {
 	{ "EADDRINUSE", EADDRINUSE }, { "EAGAIN", EAGAIN },
 	{ "ECONNABORTED", ECONNABORTED }, { "ECONNREFUSED", ECONNREFUSED },
-	{ "ENOENT", ENOENT }, { "ENOMEM", ENOMEM }, { "ENOTCONN", ENOTCONN },
+	{ "EHOSTDOWN", EHOSTDOWN }, { "ENOBUFS", ENOBUFS }, { "ENOENT", ENOENT }, { "ENOMEM", ENOMEM }, { "ENOTCONN", ENOTCONN },
 	{ "ETIMEDOUT", ETIMEDOUT },
 };
 
@@ -747,6 +751,19 @@ static void names_and_arguments(void)
 	assert_error_is("this is no request of service 'kv': its key has no end");
 }
 
+/* No record is stored for a request that no client has made. */
+static void a_request_that_was_never_made(void)
+{
+	struct hartebeest_client *request = &ends[0].request;
+	size_t items;
+
+	play("0 listens, 1 asks, 0 accepts 1");
+	request->number++;
+	items = fake_kv_server("a:1")->items;
+	play("0 leaves: ENOENT has accepted none with its number of service 'kv'");
+	assert_int_equal(fake_kv_server("a:1")->items, items);
+}
+
 /* -------------------------------------------------------------------------- listeners --- */
 
 /* One that cannot listen leaves the service to others. */
@@ -807,6 +824,89 @@ static void others_listen_meanwhile(void)
 			listening += ret == -ETIMEDOUT;
 		}
 		assert_int_equal(listening, 1);
+	}
+}
+
+static const void *failing;		/* the thread whose requests fail since one was held */
+
+static int64_t hold_and_fail(const struct beest_kv *kv)
+{
+	const int64_t held = hold_first(kv);
+
+	if (held)
+		failing = crew_data();
+	return held;
+}
+
+static void fail_held(struct beest_kv *kv, const struct beest_kv_request *request)
+{
+	(void)kv, (void)request;
+	fake_kv_server("a:1")->error = failing && crew_data() == failing ? EHOSTDOWN : 0;
+}
+
+/* Of two threads, the one that fails does not end what the other has begun. */
+static void two_threads_listen(void)
+{
+	play("0 opens, 0 waits");
+	patience = 2 * BEEST_SECOND;
+	failing = NULL;
+	requests_until_held = 2;
+	fake_kv.hold = hold_and_fail;
+	fake_kv.hook = fail_held;
+	play("0 listens: EHOSTDOWN while 1 seconds pass then 0 listens");
+	play("1 asks, 0 accepts 1");
+}
+
+/* Wherever another thread stops, the process listens if the call that listens says so. */
+static void one_thread_listens_and_another_stops(void)
+{
+	int at;
+
+	for (at = 1; at <= 2; at++) {
+		begin_again();
+		play("0 opens, 0 waits");
+		requests_until_held = at;
+		fake_kv.hold = hold_first;
+		play("0 listens while 1 seconds pass then 0 stops%s", at == 1 ? ": ENOENT" : "");
+		play("1 asks, 0 accepts 1");
+	}
+}
+
+static struct hartebeest_client asked[2];
+
+static void leave_both(void *data)
+{
+	const int64_t *delay = data;
+	size_t i;
+
+	crew_pass(*delay);
+	for (i = 0; i < BEEST_COUNT(asked); i++)
+		assert_int_equal(hartebeest_service_leave(ends[1].hb, "kv", &asked[i]), 0);
+}
+
+/* While another thread stores its requests again, a thread leaves: none of them is left. */
+static void leaves_while_requests_are_stored_again(void)
+{
+	static char waits[] = "1 waits";
+	char wait[sizeof(waits)];
+	int64_t delay;
+	size_t i;
+
+	for (delay = 0; delay < 200 * BEEST_MS; delay += 7 * BEEST_MS) {
+		begin_again();
+		play("0 listens, 1 opens");
+		for (i = 0; i < BEEST_COUNT(asked); i++)
+			must(hartebeest_service_request(ends[1].hb, "kv", "x", 1, &asked[i], 0));
+		play("memcached restarts");
+		fake_kv.latency = 30 * BEEST_MS;
+		memcpy(wait, waits, sizeof(waits));
+		crew_start(acts_play, wait);
+		crew_start(leave_both, &delay);
+		registry_run();
+		play("0 accepts nobody");
+		for (i = 0; i < BEEST_COUNT(asked); i++)
+			assert_null(fake_kv_get(fake_kv_server("a:1"), key_of_request(&asked[i]),
+						NULL));
 	}
 }
 
@@ -1359,6 +1459,13 @@ static const struct scene {
 	STEPS("nor on an empty server, as the client knows that it was refused",
 	  "0 listens, 1-2 ask, 0 accepts 1, 0 refuses, 1 waits, memcached restarts, 2 waits, "
 	  "1 waits, 0 accepts 2, 3 listens, 3 accepts 2 again, 3 accepts nobody, 1 leaves"),
+	STEPS("a client that leaves learns that its server has not, which then learns it later",
+	  "0 listens, 1 asks, memcached is down, 1 leaves: ECONNREFUSED, 1 leaves: ENOENT, "
+	  "memcached is up, 1 waits, 0 accepts nobody"),
+	STEPS("the same at a silent server",
+	  "0 listens, 1 asks, memcached is silent, 1 leaves: EHOSTDOWN"),
+	STEPS("a listener that refuses learns that its server stores no more",
+	  "0 listens, 1 asks, 0 accepts 1, memcached is full, 0 refuses: ENOBUFS"),
 	STEPS("a server fails for a moment, but works again when the client leaves",
 	  "1 asks, memcached is down, 1 waits once: EAGAIN server a:1, memcached is up, "
 	  "1 leaves, 0 listens, 0 accepts nobody"),
@@ -1439,8 +1546,12 @@ static const struct scene {
 	SCENE(asked_and_accepted),
 	SCENE(data_of_all_sizes),
 	SCENE(names_and_arguments),
+	SCENE(a_request_that_was_never_made),
 	SCENE(a_listener_that_fails),
 	SCENE(others_listen_meanwhile),
+	SCENE(two_threads_listen),
+	SCENE(one_thread_listens_and_another_stops),
+	SCENE(leaves_while_requests_are_stored_again),
 	SCENE(a_listener_that_stores_late),
 	SCENE(foreign_records),
 	SCENE(a_request_without_a_record),
