@@ -468,6 +468,11 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 	       lease->copy->what.digest == wanted->digest;
 }
 
+static unsigned int writers_of(const struct beest_lease_copy *copy)
+{
+	return __atomic_load_n(&copy->writers, __ATOMIC_RELAXED);
+}
+
 static unsigned int lease_facts(const struct lease *lease)
 {
 	const bool settled = state_is_settled(lease->state);
@@ -479,7 +484,7 @@ static unsigned int lease_facts(const struct lease *lease)
 		facts |= BEEST_LEASE_CONTESTED;
 	if (lease->state == REFUSED)
 		facts |= BEEST_LEASE_REFUSED;
-	else if (settled || lease_is_sent(lease))
+	else if (settled || (lease_is_sent(lease) && !writers_of(lease->copy)))
 		facts |= BEEST_LEASE_SENT;
 	if (lease->state == OCCUPIED)
 		facts |= BEEST_LEASE_OCCUPIED;
@@ -620,11 +625,6 @@ void beest_lease_doom_all(struct beest_leases *leases)
 		if (!lease_is_doomed(lease) && lease->copy->row->ending != BEEST_RECORD_STAYS)
 			lease_doom(leases, lease, true, DOOM);
 	}
-}
-
-static unsigned int writers_of(const struct beest_lease_copy *copy)
-{
-	return __atomic_load_n(&copy->writers, __ATOMIC_RELAXED);
 }
 
 bool beest_lease_is_busy(struct beest_leases *leases)

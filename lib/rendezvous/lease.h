@@ -70,7 +70,7 @@ enum beest_lease_fact {
 	BEEST_LEASE_SETTLED = 2,	/* stored, replaced by another process's, or refused */
 	BEEST_LEASE_CONTESTED = 4,	/* another process's was seen there once */
 	BEEST_LEASE_REFUSED = 8,	/* too large for the server: never sent again */
-	BEEST_LEASE_SENT = 16,		/* stored or on its way */
+	BEEST_LEASE_SENT = 16,		/* stored, or a request that is over has sent it */
 	BEEST_LEASE_OCCUPIED = 32,	/* an add-only message: what was there stays */
 };
 

@@ -36,7 +36,7 @@
  * 	republish, forget
  * 	release		its push is over
  * 	+N		N seconds pass; ++N: milliseconds
- * 	?settled, ?unsettled
+ * 	?settled, ?unsettled, ?sent, ?unsent
  * 	?STATE		its state; ?FREED: it is forgotten
  * 	?missing	the last look should have found it there
  * 	?overtook	it may have replaced a newer version
@@ -203,6 +203,8 @@ static const struct script scripts[] = {
 	{ "a message that belongs to no push", BEEST_KIND_MESSAGE,
 	  "put l:Ss release doom l: ?settled forget ?FREED doom put l:Ss ?settled" },
 	{ "a message that another replaced", BEEST_KIND_MESSAGE, "put l:Ss release c:gx ?FREED" },
+	{ "another thread's request is under way", BEEST_KIND_QP,
+	  "put hold ?unsent late! ?unsent hold ?unsent late~ ?sent l:g= ?sent" },
 	{ "a message, an older one came late", BEEST_KIND_MESSAGE,
 	  "put l:Ss put l:Ss release c:g< l:Ss ?settled" },
 	{ "a message that is only added", BEEST_KIND_MESSAGE,
@@ -396,11 +398,14 @@ static void script_ask(const char *word)
 {
 	const char *name = state_names[state_see()];
 	bool settled = beest_lease_is(leases, key, BEEST_LEASE_SETTLED);
+	bool sent = beest_lease_is(leases, key, BEEST_LEASE_SENT);
 
 	if (strcmp(word, "?missing") == 0 ? missing != 1 :
 	    strcmp(word, "?overtook") == 0 ? !overtook :
 	    strcmp(word, "?settled") == 0 ? !settled :
-	    strcmp(word, "?unsettled") == 0 ? settled : strcmp(word + 1, name) != 0)
+	    strcmp(word, "?unsettled") == 0 ? settled :
+	    strcmp(word, "?sent") == 0 ? !sent :
+	    strcmp(word, "?unsent") == 0 ? sent : strcmp(word + 1, name) != 0)
 		script_fail(word, name);
 }
 
