@@ -222,9 +222,9 @@ int beest_handshake_withdraw(struct hartebeest_context *hb, const char *name)
 
 	if (ret < 0 || !own_retract(hb, name))
 		return ret;
-	beest_store_purge(hb->registry, name);
+	ret = beest_store_purge(hb->registry, name);
 
-	return 1;
+	return ret < 0 ? ret : 1;
 }
 
 int beest_handshake_publish(struct hartebeest_context *hb, struct beest_qp *qp, const char *name,

@@ -54,7 +54,8 @@ void beest_handshake_offer(struct hartebeest_context *hb, struct beest_qp *qp);
 /*
  * Withdraws the queue pairs and regions that this context has published under @key, and then
  * deletes a message there, too.  Nothing publishes a withdrawn queue pair again but the program: it
- * stays connected.  Returns 1, or 0: there are none, and nothing was done.
+ * stays connected.  Returns 1; 0: there are none, and nothing was done; or the error of a server,
+ * if that has not answered whether it deleted the message.
  */
 int beest_handshake_withdraw(struct hartebeest_context *hb, const char *key);
 

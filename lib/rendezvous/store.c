@@ -154,8 +154,11 @@ static bool others_are_done(struct beest_registry *registry, struct beest_backof
 	return false;
 }
 
-/* Removes what is doomed.  @look: has no more than what goes along with the first trip. */
-static void doomed_remove(struct beest_registry *registry, struct beest_look *look)
+/*
+ * Removes what is doomed.  @look: has no more than what goes along with the first trip.  Returns a
+ * failure of one of the trips.
+ */
+static int doomed_remove(struct beest_registry *registry, struct beest_look *look)
 {
 	struct beest_backoff backoff;
 	int trip, one, ret = 0;
@@ -170,6 +173,8 @@ static void doomed_remove(struct beest_registry *registry, struct beest_look *lo
 	if (ret < 0 && beest_lease_count(registry->leases, true))
 		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
 			  beest_error_text());
+
+	return ret;
 }
 
 void beest_store_withdraw(struct beest_registry *registry, uint64_t serial, size_t server)
@@ -186,20 +191,23 @@ void beest_store_withdraw(struct beest_registry *registry, uint64_t serial, size
 	doomed_remove(registry, &look);
 }
 
-void beest_store_purge(struct beest_registry *registry, const char *message)
+int beest_store_purge(struct beest_registry *registry, const char *message)
 {
 	char key[BEEST_KEY_MAX + 1];
 	struct beest_look_extra extra = {
 		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
 	};
 	struct beest_look look = { .extras = &extra };
+	int ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, message, key);
 
-	if (beest_registry_key(registry, BEEST_KIND_MESSAGE, message, key) == 0) {
+	if (ret == 0) {
 		beest_lease_forget(registry->leases, key, 0);
 		extra.server = beest_kv_server_of(registry->kv, key);
 		look.extra_count = 1;
 	}
-	doomed_remove(registry, &look);
+	ret = doomed_remove(registry, &look);
+
+	return extra.done || !look.extra_count ? 0 : ret;
 }
 
 /* ---------------------------------------------------------------------- last words --- */

@@ -41,8 +41,11 @@ int beest_store_delete(struct beest_registry *registry, const char *key,
  */
 void beest_store_withdraw(struct beest_registry *registry, uint64_t serial, size_t server);
 
-/* Removes what was given up, and a message with that name, too.  Ends like that. */
-void beest_store_purge(struct beest_registry *registry, const char *message);
+/*
+ * Removes what was given up, and a message with that name, too.  Ends like that; the error of a
+ * server, if that has not answered whether it deleted the message.
+ */
+int beest_store_purge(struct beest_registry *registry, const char *message);
 
 /*
  * Withdraws the records of queue pairs and regions that are still this context's own, and

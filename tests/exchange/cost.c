@@ -21,6 +21,7 @@
 #include "hartebeest-post.h"
 #include "lib/base/clock.h"
 #include "lib/core/context.h"
+#include "lib/core/handshake.h"
 #include "tests/support/crew.h"
 #include "tests/support/party.h"
 #include "tests/support/registry.h"
@@ -236,6 +237,18 @@ static void sent_and_lost(void **state)
 	spent("the first, and one that is lost", 1, 6, 7);
 	assert_int_equal(hartebeest_mr_fetch(one, "a", &region, 0), 0);
 	assert_int_equal(hartebeest_mr_fetch(two, "c", &region, 0), 0);
+}
+
+/* A name of a region and of a message: a server that does not answer has not deleted the latter. */
+static void a_deletion_without_an_answer(void **state)
+{
+	(void)state;
+	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
+	assert_int_equal(hartebeest_msg_push(one, "a", "x", 1, 0), 0);
+	registry_server->silent = true;
+	assert_int_equal(beest_handshake_withdraw(one, "a"), -EHOSTDOWN);
+	registry_server->silent = false;
+	assert_int_equal(hartebeest_msg_wait(two, "a", NULL, 0, NULL, HARTEBEEST_ONCE), 0);
 }
 
 /* ---------------------------------------------------------------------- at the end --- */
@@ -543,6 +556,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(connecting_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_the_original, setup, teardown),
 		cmocka_unit_test_setup_teardown(sent_and_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_deletion_without_an_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(init_after_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(items_of_a_pair, setup, teardown),
