@@ -2,6 +2,7 @@
 /* barrier.c - see barrier.h */
 #include "config.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/rendezvous/barrier.h"
 #include "lib/rendezvous/fencecall.h"
+#include "lib/rendezvous/message.h"
 
 void beest_membership_start(struct beest_membership *membership)
 {
@@ -72,6 +74,19 @@ static int values_copy(const struct beest_barrier_call *call, const struct beest
 	return 0;
 }
 
+/* Stores why this rank cannot take part, so that the others do not wait for it. */
+static int value_refuse(struct beest_fence *fence, const struct beest_fence_call *meet)
+{
+	struct beest_fence_call without = *meet;
+
+	without.value = NULL;
+	without.size = 0;
+
+	return beest_fencecall_refuse(fence, &without,
+				      beest_fail(EMSGSIZE, "a value of %zu bytes; at most %d "
+						 "are possible", meet->size, BEEST_MESSAGE_MAX));
+}
+
 int beest_barrier_run(struct beest_barrier *barrier, const struct beest_barrier_call *call)
 {
 	struct beest_fence *fence = &barrier->fence;
@@ -90,7 +105,8 @@ int beest_barrier_run(struct beest_barrier *barrier, const struct beest_barrier_
 		.members = __atomic_load_n(&call->membership->members, __ATOMIC_ACQUIRE),
 		.limit = call->limit,
 	};
-	int ret = beest_fencecall_run(fence, &meet);
+	int ret = meet.size > BEEST_MESSAGE_MAX ? value_refuse(fence, &meet) :
+		  beest_fencecall_run(fence, &meet);
 
 	if (ret == 0 && !meet.pass)
 		ret = membership_learn(call->membership, fence->view);
