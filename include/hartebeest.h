@@ -1694,11 +1694,12 @@ int hartebeest_service_request(struct hartebeest_context *hb, const char *servic
  * end's hartebeest_qp_follow() returns -ESHUTDOWN.  Destroy the queue pair afterwards.
  *
  * Waits a quarter of a second longer than hartebeest_close() for servers that do not answer.  A
- * server that was silent a moment ago is not asked again, so many such calls take no longer
- * than one.
+ * server that was silent a moment ago is not asked, and the call fails, so many such calls take no
+ * longer than one.
  *
- * Returns 0, -ENOENT (no such request), or the error of a server.  After the latter, a later
- * listener may get the request: the listener calls the function again.
+ * Returns 0, -ENOENT (no such request), -EAGAIN (another thread stores it right now), or the error
+ * of a server.  After that, a later listener may get the request: the listener calls the function
+ * again; a client's request goes with its next call that talks to the server.
  *
  * Since: 0.1
  */
