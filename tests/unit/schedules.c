@@ -212,6 +212,8 @@ static void draw_replacements(struct plan *plan)
 		plan->steps[kept++] = step;
 	}
 	plan->step_count = kept;
+	if (!kept)
+		step_add(plan, BARRIER, 0);
 }
 
 static void draw_deaths(struct plan *plan)
