@@ -426,8 +426,8 @@ static void add_member(struct beest_text *text, const struct records *records,
 	beest_text_add(text, "%s of %u ranks, ", function_of(&body.setup), body.setup.size);
 	if (body.refusal.error)
 		beest_text_add(text, "refused: %s", body.refusal.text);
-	else if (body.pass)
-		beest_text_add(text, "arrived at pass %" PRIu64, body.pass);
+	else if (body.pass)		/* the call that makes the view passes first */
+		beest_text_add(text, "arrived at pass %" PRIu64, body.pass + 1);
 	else if (body.view)
 		beest_text_add(text, "call %u: acknowledges the view that was proposed", body.call);
 	else
@@ -444,6 +444,15 @@ static void add_missing(struct beest_text *text, const struct beest_leader_body 
 		if (body->missing[i].last != body->missing[i].first)
 			beest_text_add(text, "-%u", body->missing[i].last);
 	}
+}
+
+/* The call that makes a view is the first to pass with it. */
+static void add_committed(struct beest_text *text, const struct beest_leader_body *body)
+{
+	beest_text_add(text, "a view is committed");
+	if (body->setup.what == BEEST_FENCE_BARRIER)
+		beest_text_add(text, ", passed %" PRIu64 " time%s with it", body->passes + 1,
+			       body->passes ? "s" : "");
 }
 
 static void add_leader(struct beest_text *text, const struct records *records,
@@ -463,7 +472,7 @@ static void add_leader(struct beest_text *text, const struct records *records,
 	else if (body.proposed)
 		beest_text_add(text, "a view is proposed");
 	else if (body.committed)
-		beest_text_add(text, "a view is committed, passed %" PRIu64 " times", body.passes);
+		add_committed(text, &body);
 	else
 		beest_text_add(text, "ranks are counted");
 	add_missing(text, &body);
@@ -484,34 +493,143 @@ static void add_numbers(struct beest_text *text, const struct records *records,
 	beest_text_add(text, "queue pair numbers of a mesh, %zu bytes", record->record.size);
 }
 
-/* What the entries in the list of a service show: who listens, and of how many requests. */
+/* One of the words that a service's list has of a request. */
+struct mention {
+	struct beest_request_id id;
+	uint8_t word;
+};
+
+/* What a service's list shows. */
+struct service {
+	uint8_t shows;			/* of the last listener: BEEST_SERVICE_LISTENS or _STOPS;
+					   0: nothing */
+	uint64_t since;
+	int32_t rank;
+	struct beest_incarnation listener;
+	struct mention *mentions;
+	size_t count;
+};
+
+/* By request, the greatest word first. */
+static int compare_mentions(const void *a, const void *b)
+{
+	const struct mention *first = a, *second = b;
+
+	if (first->id.client != second->id.client)
+		return first->id.client < second->id.client ? -1 : 1;
+	if (first->id.number != second->id.number)
+		return first->id.number < second->id.number ? -1 : 1;
+	return second->word - first->word;
+}
+
+/* Of two that began in the same second, the one with the greater incarnation listens. */
+static void take_listener(struct service *service, const struct beest_record *entry,
+			  const struct beest_service_body *body)
+{
+	if (body->since < service->since ||
+	    (body->since == service->since &&
+	     memcmp(&entry->incarnation, &service->listener, sizeof(entry->incarnation)) < 0))
+		return;
+	service->shows = body->word;
+	service->since = body->since;
+	service->rank = entry->rank;
+	service->listener = entry->incarnation;
+}
+
+static int take_mentions(struct service *service, const struct beest_service_body *body)
+{
+	struct mention *more;
+	size_t i;
+
+	if (body->word < BEEST_SERVICE_ASKS || body->word > BEEST_SERVICE_ENDED || !body->count)
+		return 0;
+	more = realloc(service->mentions, (service->count + body->count) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	service->mentions = more;
+	for (i = 0; i < body->count; i++)
+		more[service->count++] = (struct mention){ body->ids[i], body->word };
+	return 0;
+}
+
+/* -ENOMEM, -EIO. */
+static int read_service(struct service *service, struct beest_entry_reader *reader)
+{
+	struct beest_service_body body;
+	struct beest_record entry;
+	int ret;
+
+	memset(service, 0, sizeof(*service));
+	while ((ret = beest_entry_next(reader, &entry)) > 0) {
+		if (beest_record_service_decode(&entry, &body) < 0)
+			continue;
+		if (body.word == BEEST_SERVICE_LISTENS || body.word == BEEST_SERVICE_STOPS)
+			take_listener(service, &entry, &body);
+		else if (take_mentions(service, &body) < 0)
+			return -ENOMEM;
+	}
+	return ret;
+}
+
+static void add_listener(struct beest_text *text, const struct records *records,
+			 const struct service *service)
+{
+	const struct records_record *presence = presence_of(records, &service->listener);
+	bool is_alive = presence && presence->is_alive;
+
+	if (service->shows == BEEST_SERVICE_LISTENS && is_alive) {
+		add_author(text, records, &service->listener, service->rank);
+		beest_text_add(text, " listens");
+		return;
+	}
+	beest_text_add(text, "no process listens");
+	if (!service->shows)
+		return;
+	beest_text_add(text, ", the last was ");
+	add_author(text, records, &service->listener, service->rank);
+	if (presence)
+		beest_text_add(text, " (%s)", is_alive ? "has stopped" : presence->life);
+}
+
+/* A request counts once, by the greatest word that the list has of it. */
+static void add_requests(struct beest_text *text, const struct service *service)
+{
+	size_t counts[BEEST_SERVICE_ENDED + 1] = { 0 }, requests = 0, i;
+	const struct mention *each = service->mentions;
+
+	for (i = 0; i < service->count; i++, each++) {
+		if (i && each->id.client == each[-1].id.client &&
+		    each->id.number == each[-1].id.number)
+			continue;
+		requests++;
+		counts[each->word]++;
+	}
+	beest_text_add(text, "; %zu request%s: %zu waiting, %zu accepted, %zu ended", requests,
+		       requests == 1 ? "" : "s", counts[BEEST_SERVICE_ASKS],
+		       counts[BEEST_SERVICE_ACCEPTED], counts[BEEST_SERVICE_ENDED]);
+}
+
 static void add_list(struct beest_text *text, const struct records *records,
 		     const struct records_record *record)
 {
-	size_t counts[BEEST_SERVICE_ENDED + 1] = { 0 };
 	struct beest_entry_reader reader;
-	struct beest_service_body body;
-	struct beest_record entry, last;
-	uint64_t since = 0;
+	struct service service;
+	int ret;
 
 	beest_entry_read(&reader, records->seal, BEEST_KIND_SERVICE, record->key, record->bytes,
 			 record->size);
-	while (beest_entry_next(&reader, &entry) > 0) {
-		if (beest_record_service_decode(&entry, &body) < 0 ||
-		    body.word >= BEEST_COUNT(counts))
-			continue;
-		counts[body.word] += body.count;
-		if (body.word == BEEST_SERVICE_LISTENS && body.since >= since) {
-			since = body.since;
-			last = entry;
-		}
-	}
+	ret = read_service(&service, &reader);
 	beest_text_add(text, "list: ");
-	if (since)
-		add_author(text, records, &last.incarnation, last.rank);
-	beest_text_add(text, "%s; %zu have asked, %zu were accepted, %zu have ended",
-		       since ? " listens" : "no process listens", counts[BEEST_SERVICE_ASKS],
-		       counts[BEEST_SERVICE_ACCEPTED], counts[BEEST_SERVICE_ENDED]);
+	if (ret < 0) {
+		beest_text_add(text, "%s", strerror(-ret));
+	} else {
+		if (service.count)
+			qsort(service.mentions, service.count, sizeof(*service.mentions),
+			      compare_mentions);
+		add_listener(text, records, &service);
+		add_requests(text, &service);
+	}
+	free(service.mentions);
 	add_foreign(text, &reader);
 }
 

@@ -1140,6 +1140,84 @@ static void messages_beside_a_rank(void **state)
 	hartebeest_close(ranks[1]);
 }
 
+/* The first call of a barrier makes the view, the later ones are passes with it. */
+static void keys_of_a_barrier(void **state)
+{
+	struct hartebeest_context *ranks[2];
+
+	(void)state;
+	setenv("HARTEBEEST_JOB", "barrier", 1);
+	ranks[0] = be_rank("0", "2");
+	ranks[1] = be_rank("1", "2");
+	meet(ranks, 2, "step");
+	until_keys_say("barrier of 2 ranks, led here: call 1, a view is committed, passed 1 time "
+		       "with it; of rank 0");
+	meet(ranks, 2, "step");
+	meet(ranks, 2, "step");
+	until_keys_say("barrier of 2 ranks, led here: call 1, a view is committed, passed 3 times "
+		       "with it; of rank 0");
+	SAYS("barrier of 2 ranks, arrived at pass 3; of rank 1");
+	hartebeest_close(ranks[0]);
+	hartebeest_close(ranks[1]);
+}
+
+/* A listener that got no answer stores the rest when it next accepts. */
+static void until_keys_say_of(struct hartebeest_context *listener, const char *text)
+{
+	struct hartebeest_client none;
+	int tries = 0;
+
+	do {
+		assert_true(hartebeest_service_accept(listener, "s", &none, HARTEBEEST_ONCE) < 0);
+		assert_true(RUN("keys") != 2 && tries++ < 1000);
+	} while (!strstr(talk.out, text));
+}
+
+/* What a listener stores as it stops is lost if the server is late. */
+static void until_stopped(struct hartebeest_context *listener)
+{
+	int tries = 0;
+
+	do {
+		assert_int_equal(hartebeest_service_listen(listener, "s", HARTEBEEST_FOREVER), 0);
+		assert_int_equal(hartebeest_service_close(listener, "s"), 0);
+		assert_true(RUN("keys") != 2 && tries++ < 1000);
+	} while (!strstr(talk.out, " (has stopped); "));
+}
+
+/* Each request counts once, whatever words the list has of it. */
+static void keys_of_a_service(void **state)
+{
+	struct hartebeest_client made[4], got;
+	struct hartebeest_context *hb[2];
+	int i;
+
+	(void)state;
+	setenv("HARTEBEEST_JOB", "service", 1);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(hartebeest_open(&hb[i], NULL), 0);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(hartebeest_service_request(hb[1], "s", "x", 1, &made[i],
+							    HARTEBEEST_FOREVER), 0);
+	until_keys_say("list: no process listens; 4 requests: 4 waiting, 0 accepted, 0 ended");
+	assert_int_equal(hartebeest_service_listen(hb[0], "s", HARTEBEEST_FOREVER), 0);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(hartebeest_service_accept(hb[0], "s", &got,
+							   HARTEBEEST_FOREVER), 0);
+	until_keys_say_of(hb[0], " listens; 4 requests: 0 waiting, 4 accepted, 0 ended");
+	SAYS("list: pid ");
+	assert_int_equal(got.number, made[3].number);
+	assert_int_equal(UNTIL_ANSWERED(hartebeest_service_leave(hb[0], "s", &got)), 0);
+	assert_int_equal(UNTIL_ANSWERED(hartebeest_service_leave(hb[1], "s", &made[3])), 0);
+	until_keys_say_of(hb[0], " listens; 4 requests: 0 waiting, 3 accepted, 1 ended");
+	assert_int_equal(hartebeest_service_close(hb[0], "s"), 0);
+	until_stopped(hb[0]);
+	SAYS("list: no process listens, the last was pid ");
+	hartebeest_close(hb[0]);
+	until_keys_say(" (has left); ");
+	hartebeest_close(hb[1]);
+}
+
 /* Not every process knows who takes part. */
 static void ranks_that_do_not_know(void **state)
 {
@@ -1664,6 +1742,8 @@ int main(int argc, char **argv)
 #endif
 		BESIDE(ranks_that_disagree),
 		BESIDE(messages_beside_a_rank),
+		BESIDE(keys_of_a_barrier),
+		BESIDE(keys_of_a_service),
 		BESIDE(ranks_that_do_not_know),
 		BESIDE(servers_that_list_differently),
 		BESIDE(a_server_that_says_ok_first),
