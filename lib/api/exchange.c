@@ -9,13 +9,29 @@
 #include "lib/rendezvous/message.h"
 #include "lib/rendezvous/store.h"
 
+static int push_run(struct hartebeest_context *hb, const char *function, const char *key,
+		    const void *data, size_t length, const struct hartebeest_msg_attr *attr,
+		    const struct beest_limit *limit)
+{
+	int ret;
+
+	if (!data && length)
+		return beest_call_refuse(hb, function, "data is NULL");
+	ret = beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key);
+	if (ret == 0)
+		ret = beest_message_push(hb->registry, key, data, length, attr, limit);
+	return beest_call_waited(hb, limit, ret);
+}
+
 HARTEBEEST_EXPORT int hartebeest_msg_push(struct hartebeest_context *hb, const char *key,
 					  const void *data, size_t length, int64_t deadline)
 {
 	struct hartebeest_msg_attr attr;
+	struct beest_limit limit;
 
+	REQUIRE_LIMIT(hb, key);
 	hartebeest_msg_attr_init(&attr);
-	return hartebeest_msg_push_attr(hb, key, data, length, &attr, deadline);
+	return push_run(hb, __func__, key, data, length, &attr, &limit);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_push_attr(struct hartebeest_context *hb, const char *key,
@@ -26,11 +42,7 @@ HARTEBEEST_EXPORT int hartebeest_msg_push_attr(struct hartebeest_context *hb, co
 	struct beest_limit limit;
 
 	REQUIRE_LIMIT(hb, key, attr);
-	if (!data && length)
-		return beest_call_refuse(hb, __func__, "data is NULL");
-	TRY_LIMIT(beest_context_need_registry(hb, BEEST_KIND_MESSAGE, key));
-	return beest_call_waited(hb, &limit, beest_message_push(hb->registry, key, data,
-								length, attr, &limit));
+	return push_run(hb, __func__, key, data, length, attr, &limit);
 }
 
 HARTEBEEST_EXPORT int hartebeest_msg_wait(struct hartebeest_context *hb,

@@ -646,8 +646,8 @@ static void null_arguments(void **state)
 	REFUSED(hartebeest_completion_text(hb, NULL, text, 8), "wc is NULL");
 	REFUSED(hartebeest_completion_text(hb, &wc, NULL, 8), "text is NULL");
 	REFUSED(hartebeest_peer_text(hb, "key", NULL, 1, 0), "text is NULL");
-	REFUSED(hartebeest_msg_push(hb, NULL, NULL, 0, 0), "key is NULL");
-	REFUSED(hartebeest_msg_push(hb, "k", NULL, 1, 0), "data is NULL");
+	REFUSED(hartebeest_msg_push(hb, NULL, NULL, 0, 0), "hartebeest_msg_push(): key is NULL");
+	REFUSED(hartebeest_msg_push(hb, "k", NULL, 1, 0), "hartebeest_msg_push(): data is NULL");
 	REFUSED(hartebeest_msg_wait(hb, NULL, NULL, 0, NULL, 0), "key is NULL");
 	REFUSED(hartebeest_msg_wait(hb, "k", NULL, 1, NULL, 0), "buffer is NULL");
 	REFUSED(hartebeest_msg_delete(hb, NULL, 0), "key is NULL");
