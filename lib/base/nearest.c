@@ -58,6 +58,9 @@ void beest_nearest_offer(struct beest_nearest *nearest, const char *candidate,
 
 	if (length > WORD_MAX || other > WORD_MAX)
 		return;
+	/* "CONF" for "CONF_PATH", unless a later candidate is nearer. */
+	if (begun && candidate[length] == '_')
+		nearest->best = meaning;
 	/* As many bytes have to be inserted or left out.  Most candidates end here. */
 	if ((length > other ? length - other : other - length) >= limit)
 		return;

@@ -12,7 +12,8 @@
 
 /*
  * Takes candidates one at a time, so that the caller can walk any table.  best is NULL when none
- * is near enough: more than a third of the word would have to change.
+ * is near enough: more than a third of the word would have to change, and no candidate goes on
+ * behind the word with '_'.
  */
 struct beest_nearest {
 	const char *word;

@@ -86,7 +86,7 @@ static void test_far_words_are_no_help(void **state)
 	assert_null(nearest_key("xxxeout"));
 }
 
-/* In a short word, one more byte may be missing at the end. */
+/* In a short word, one more byte may be missing at the end; or whole words may be. */
 static void test_a_beginning_is_near(void **state)
 {
 	(void)state;
@@ -95,6 +95,11 @@ static void test_a_beginning_is_near(void **state)
 	assert_null(nearest_key("p0"));
 	assert_null(nearest_key("time"));
 	assert_string_equal(nearest_key("timeo"), "timeout");
+	assert_string_equal(nearest_key("max"), "max_send_wr");
+	assert_string_equal(nearest_key("max_recv"), "max_recv_wr");
+	assert_string_equal(nearest_key("path"), "path_mtu");
+	assert_null(nearest_key("pat"));
+	assert_null(nearest_key("mtu"));
 }
 
 static void test_overlong_words(void **state)

@@ -1225,6 +1225,7 @@ static void what_variables_are_called(void **state)
 		{ "EXC_SERVERS", "EXC_IP_PORT" }, { "RANK", "NID" }, { "SIZE", "NPARTICIPANTS" },
 		{ "WORLD_SIZE", "NPARTICIPANTS" }, { "NRANKS", "NPARTICIPANTS" },
 		{ "JOB_ID", "JOB" }, { "TIMOUT", "TIMEOUT" }, { "CONF_PATHS", "CONF_PATH" },
+		{ "CONF", "CONF_PATH" },
 	};
 	struct beest_options options;
 	char name[64], sentence[160];
