@@ -501,7 +501,7 @@ int beest_service_accept(struct hartebeest_context *hb, const char *name,
 	}
 	beest_directory_end(&a.directory);
 	if ((ret == -ETIMEDOUT || ret == -EAGAIN) && !a.directory.failing)
-		return beest_fail(-ret, "no client has asked for service '%s'%s%s", name,
+		return beest_fail(-ret, "no further client has asked for service '%s'%s%s", name,
 				  *a.directory.full ? "; " : "", a.directory.full);
 
 	return ret;

@@ -696,7 +696,7 @@ static void asked_and_accepted(void)
 	assert_true(sight->host[0] != '\0');
 	assert_memory_equal(sight->reserved, none.reserved, sizeof(none.reserved));
 	play("0 accepts nobody");
-	assert_error_has("no client has asked for service 'kv'");
+	assert_error_has("no further client has asked for service 'kv'");
 }
 
 static void data_of_all_sizes(void)
@@ -1090,7 +1090,8 @@ static void a_full_list_is_named(void)
 	}
 
 	must(hartebeest_log_set(ends[0].hb, HARTEBEEST_LOG_WARN, keep_warning, NULL));
-	play("0 accepts once: EAGAIN no client has asked for service 'kv'; its list is full: ");
+	play("0 accepts once: EAGAIN no further client has asked for service 'kv'; its list is "
+	     "full: ");
 	assert_error_has("(), or use several services");
 	assert_non_null(strstr(warning, rows[1].text));
 }
