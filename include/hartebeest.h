@@ -84,7 +84,8 @@
  * Names of objects have 1 to 255 bytes without control characters.  Each kind has a name
  * space of its own in each context.  Keys, under which a process publishes, are printable
  * ASCII without blanks.  Together with the job id a key has at most 242 bytes, the key of
- * a message 241, and the name of a barrier 222; without a job id, each has one byte less.
+ * a message 241, that of a counter 237, and the name of a barrier 222; without a job id, each
+ * has one byte less.
  *
  * Texts.  A function that writes a sentence to @text, which has @size bytes, works as
  * snprintf(3): it cuts the sentence to fit, and returns its whole length, so that a result
@@ -1568,7 +1569,7 @@ int hartebeest_gather(struct hartebeest_context *hb, const char *name, const voi
 
 /**
  * hartebeest_counter_add() - add to a number that all processes of the job share
- * @key:   of the counter, which begins at 0
+ * @key:   of the counter, which begins at 0; at most 237 bytes together with the job id
  * @add:   1 or more
  * @value: receives the sum
  *

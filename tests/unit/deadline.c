@@ -1019,6 +1019,7 @@ static void a_barrier_once_names_who_is_missing(void **state)
 static void names_that_are_too_long(void **state)
 {
 	const size_t most = 219;
+	uint64_t value;
 	char name[400];
 
 	(void)state;
@@ -1032,6 +1033,9 @@ static void names_that_are_too_long(void **state)
 	assert_int_equal(hartebeest_msg_push(hb, unit_repeat(name, 'n', 239), NULL, 0, 0),
 			 -ENAMETOOLONG);
 	assert_error_has("...' of a message has 239 bytes, at most 238 are possible in job 'job'");
+	assert_int_equal(hartebeest_counter_add(hb, unit_repeat(name, 'n', 235), 1, &value, 0),
+			 -ENAMETOOLONG);
+	assert_error_has("...' of a counter has 235 bytes, at most 234 are possible in job 'job'");
 	assert_int_equal(fake_kv.requests, 0);
 	assert_int_equal(hartebeest_msg_push(hb, unit_repeat(name, 'n', 238), NULL, 0, 0), 0);
 	assert_int_equal(hartebeest_barrier(hb, unit_repeat(name, 'n', most), HARTEBEEST_ONCE),
