@@ -776,6 +776,10 @@ static void sizes_that_differ(void **state)
 	assert_int_equal(hartebeest_gather(author, "sum", &byte, 1, &byte, crew_now() + 5),
 			 -ETIMEDOUT);
 	assert_error_has("gather 'sum', pass 6: ");
+	assert_int_equal(hartebeest_gather(author, "large", &byte, 1046529, &byte, crew_now() + 5),
+			 -EMSGSIZE);
+	assert_error_is("gather 'large', pass 1: a value of 1046529 bytes; at most 1046528 are "
+			"possible");
 }
 
 /* ----------------------------------------------------------------------------- arguments --- */
