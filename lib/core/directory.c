@@ -102,7 +102,7 @@ int beest_directory_failure(const struct beest_directory *directory)
 	if (ret < 0)
 		return beest_fail(-ret, "%s", why);
 
-	return beest_fail(EAGAIN, "server %s was silent, and was not asked",
+	return beest_fail(EAGAIN, "server %s has not taken that yet",
 			  beest_kv_text(directory->registry->kv, directory->list.server));
 }
 

@@ -53,7 +53,7 @@ void beest_directory_ends(const struct beest_directory *directory,
 			  const struct beest_request_id *id,
 			  char client[HARTEBEEST_SERVICE_KEY], char server[HARTEBEEST_SERVICE_KEY]);
 
-/* Of a look that skipped the directory's server since it was silent; it may have answered since. */
+/* Of a look that did not do what it was to do at the server; that may answer others by now. */
 int beest_directory_failure(const struct beest_directory *directory);
 
 /* Is this context the author? */

@@ -155,21 +155,23 @@ static bool others_are_done(struct beest_registry *registry, struct beest_backof
 }
 
 /*
- * Removes what is doomed.  @look: has no more than what goes along with the first trip.  Returns a
- * failure of one of the trips.
+ * Removes what is doomed.  @look: has no more than what goes along with the first trip, for which
+ * there is one even if nothing is doomed.  Returns a failure of one of the trips.
  */
 static int doomed_remove(struct beest_registry *registry, struct beest_look *look)
 {
 	struct beest_backoff backoff;
-	int trip, one, ret = 0;
+	int trip = 0, one, ret = 0;
 
+	if (!look->extra_count && !beest_lease_count(registry->leases, true))
+		return 0;
 	beest_clock_backoff_start(&backoff, 0);
 	look->deadline = beest_look_closing(registry);
-	for (trip = 0; beest_lease_count(registry->leases, true) &&
-	     (trip < TRIPS || !others_are_done(registry, &backoff, look->deadline)); trip++) {
+	do {
 		one = beest_look_take(registry, look);
 		ret = one < 0 ? one : ret;
-	}
+	} while (beest_lease_count(registry->leases, true) &&
+		 (++trip < TRIPS || !others_are_done(registry, &backoff, look->deadline)));
 	if (ret < 0 && beest_lease_count(registry->leases, true))
 		beest_log(registry->log, BEEST_LOG_INFO, "a record stays behind: %s",
 			  beest_error_text());
@@ -198,9 +200,9 @@ int beest_store_purge(struct beest_registry *registry, const char *message)
 		.write = { .verb = BEEST_KV_DELETE, .key = key, .answered = true },
 	};
 	struct beest_look look = { .extras = &extra };
-	int ret = beest_registry_key(registry, BEEST_KIND_MESSAGE, message, key);
+	int ret;
 
-	if (ret == 0) {
+	if (beest_registry_key(registry, BEEST_KIND_MESSAGE, message, key) == 0) {
 		beest_lease_forget(registry->leases, key, 0);
 		extra.server = beest_kv_server_of(registry->kv, key);
 		look.extra_count = 1;
