@@ -239,21 +239,7 @@ static void sent_and_lost(void **state)
 	assert_int_equal(hartebeest_mr_fetch(two, "c", &region, 0), 0);
 }
 
-/* A name of a region and of a message, which goes even if the region is another process's. */
-static void a_deletion_of_a_message_alone(void **state)
-{
-	(void)state;
-	assert_int_equal(hartebeest_mr_publish(one, "mr0", "a", 0), 0);
-	assert_int_equal(hartebeest_mr_publish(two, "mr0", "a", 0), 0);
-	assert_int_equal(hartebeest_msg_push(one, "a", "x", 1, 0), 0);
-	registry_stage.now += 201 * BEEST_SECOND;
-	assert_int_equal(hartebeest_msg_wait(one, "none", NULL, 0, NULL,
-					     hartebeest_clock() + 9 * BEEST_SECOND), -ETIMEDOUT);
-	assert_int_equal(beest_handshake_withdraw(one, "a"), 1);
-	assert_int_equal(hartebeest_msg_wait(two, "a", NULL, 0, NULL, HARTEBEEST_ONCE), -EAGAIN);
-}
-
-/* A server that does not answer has deleted neither. */
+/* A name of a region and of a message: a server that does not answer has not deleted the latter. */
 static void a_deletion_without_an_answer(void **state)
 {
 	(void)state;
@@ -570,7 +556,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(connecting_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(by_the_original, setup, teardown),
 		cmocka_unit_test_setup_teardown(sent_and_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_deletion_of_a_message_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_deletion_without_an_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing, setup, teardown),
 		cmocka_unit_test_setup_teardown(init_after_the_first, setup, teardown),
