@@ -189,9 +189,18 @@ static void end_fails(const struct trouble *trouble, bool json, int end, struct 
 }
 
 /*
- * Waits for all ends.  On a busy machine, the server may take longer to answer, and the other end
- * to begin, than an end waits for them.  An end that has crashed will crash again.
+ * On a busy machine, a server may take longer to answer, and the other end to begin, than an end
+ * waits for them.  If no server answers, an end fails with the error of the connection.
  */
+static bool waited_in_vain(const struct trouble *trouble, const struct talk *talk)
+{
+	bool met = trouble->silent && strstr(talk->out, "first ping");
+
+	return (talk->status == STATUS_TIMEOUT && !met) || strstr(talk->out, "tried for ") ||
+	       strstr(talk->out, "the deadline had passed");
+}
+
+/* Waits for all ends.  An end that has crashed will crash again. */
 static bool all_have_met(size_t i, bool json)
 {
 	const struct talk *talk;
@@ -201,9 +210,7 @@ static bool all_have_met(size_t i, bool json)
 	for (end = 0; end < troubles[i].count; end++) {
 		talk = &talks[i][json][end];
 		talk_end(&talks[i][json][end]);
-		met &= !strstr(talk->out, "tried for ") &&
-		       !strstr(talk->out, "the deadline had passed") &&
-		       !strstr(talk->out, "no client has asked");
+		met &= !waited_in_vain(&troubles[i], talk);
 		crashed |= talk->status != STATUS_FAILED && talk->status != STATUS_TIMEOUT;
 	}
 	return met || crashed;
