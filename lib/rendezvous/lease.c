@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/lock.h"
+#include "lib/base/macro.h"
 #include "lib/rendezvous/lease.h"
 
 /* A power of two.  A rank of a large job has about one lease for each peer. */
@@ -150,6 +151,7 @@ static const uint8_t transitions[FREED][EVENTS] = {
 /* What is kept never changes, so that a request may use it while the lease changes. */
 struct beest_lease_copy {
 	unsigned int users, writers;	/* the lease and plans; the plans that write it */
+	uint32_t hash;			/* of the key */
 	const struct beest_record_row *row;
 	bool repeated;		/* only added, and put again as it was: it may be refused */
 	struct beest_lease_wanted what;	/* its key and bytes are in @room */
@@ -160,13 +162,12 @@ struct lease {
 	struct lease *chain;		/* same bucket of keys */
 	struct lease *sibling;		/* same bucket of serials */
 	struct lease *before, *behind;
-	uint32_t hash;
 	uint64_t serial;	/* now: an owner may let go of what was put with its own */
 	struct beest_lease_copy *copy;
 	enum state state;
 	bool contested;		/* another process's record was there once */
 	int64_t stored;		/* when it was stored last; 0: never */
-	uint64_t found;		/* requests of this number or later find it there */
+	uint64_t found;		/* requests of this number or later find it there, as last written */
 };
 
 struct beest_leases {
@@ -177,6 +178,7 @@ struct beest_leases {
 	pthread_mutex_t lock;		/* of everything below */
 	struct lease *buckets[BUCKETS];	/* by the key */
 	struct lease *owners[BUCKETS];	/* by the serial, those that have one */
+	unsigned int writing[BUCKETS];	/* by the key: writes of plans that are not freed */
 	size_t count;
 	bool ended;			/* takes no more records that go at the end */
 	/*
@@ -247,7 +249,7 @@ static struct lease **lease_slot(struct beest_leases *leases, const char *key, u
 {
 	struct lease **at = &leases->buckets[hash % BUCKETS];
 
-	while (*at && ((*at)->hash != hash || strcmp((*at)->copy->what.key, key) != 0))
+	while (*at && ((*at)->copy->hash != hash || strcmp((*at)->copy->what.key, key) != 0))
 		at = &(*at)->chain;
 
 	return at;
@@ -316,7 +318,7 @@ static void lease_remove(struct beest_leases *leases, struct lease *lease)
 {
 	lease_unlink(leases, lease);
 	lease_set_serial(leases, lease, 0);
-	*lease_slot(leases, lease->copy->what.key, lease->hash) = lease->chain;
+	*lease_slot(leases, lease->copy->what.key, lease->copy->hash) = lease->chain;
 	leases->count--;
 	copy_release(lease->copy);
 	free(lease);
@@ -389,8 +391,7 @@ static struct lease *lease_add(struct beest_leases *leases, struct beest_lease_c
 
 	if (++leases->count % BUCKETS == 0)
 		expired_remove(leases);
-	lease->hash = beest_hash_crc32(0, copy->what.key, strlen(copy->what.key));
-	*lease_slot(leases, copy->what.key, lease->hash) = lease;
+	*lease_slot(leases, copy->what.key, copy->hash) = lease;
 	lease->copy = copy;
 	lease->state = state;
 	lease_link(leases, lease);
@@ -415,6 +416,7 @@ static struct beest_lease_copy *copy_new(const struct beest_leases *leases,
 	copy->what.ttl = wanted->ttl ? wanted->ttl : beest_lease_ttl(leases);
 	copy->what.bytes = memcpy(copy->room, wanted->bytes, wanted->size);
 	copy->what.key = memcpy(copy->room + wanted->size, wanted->key, key_size);
+	copy->hash = beest_hash_crc32(0, wanted->key, key_size - 1);
 
 	return copy;
 }
@@ -684,7 +686,17 @@ void beest_lease_lose(struct beest_leases *leases, size_t server)
 	}
 }
 
-/* Only CLEAN leases count: a record in flight may have reached the server after its loss. */
+/*
+ * A record in flight may have reached the server after its loss.  That holds for each version: one
+ * may be CLEAN while the request of another, or of another thread, has yet to end.
+ */
+static bool lease_is_canary(const struct beest_leases *leases, const struct lease *lease,
+			    uint64_t number)
+{
+	return lease->state == CLEAN && lease->stored && lease->found <= number &&
+	       !lease->copy->row->taken && !leases->writing[lease->copy->hash % BUCKETS];
+}
+
 bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
 			char key[BEEST_KEY_MAX + 1])
 {
@@ -692,13 +704,23 @@ bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t num
 	BEEST_HOLD(&leases->lock);
 
 	for (lease = leases->last; lease; lease = lease->before)
-		if (lease->copy->what.server == server && lease->state == CLEAN && lease->stored &&
-		    lease->found <= number && !lease->copy->row->taken && nth-- == 0) {
+		if (lease->copy->what.server == server &&
+		    lease_is_canary(leases, lease, number) && nth-- == 0) {
 			strcpy(key, lease->copy->what.key);
 			return true;
 		}
 
 	return false;
+}
+
+bool beest_lease_is_canary(struct beest_leases *leases, const char *key, uint64_t number)
+{
+	const struct lease *lease;
+	BEEST_HOLD(&leases->lock);
+
+	lease = lease_find(leases, key);
+
+	return lease && lease_is_canary(leases, lease, number);
 }
 
 /* -------------------------------------------------------------------- the plan --- */
@@ -737,14 +759,25 @@ static int plan_allocate(struct beest_lease_plan *plan, size_t leases, size_t sp
 	return 0;
 }
 
+static void plan_end(struct beest_lease_plan *plan)
+{
+	size_t i;
+	BEEST_HOLD(&plan->leases->lock);
+
+	for (i = 0; i < plan->write_count; i++) {
+		plan->leases->writing[plan->written[i]->hash % BUCKETS]--;
+		__atomic_sub_fetch(&plan->written[i]->writers, 1, __ATOMIC_RELAXED);
+	}
+}
+
 void beest_lease_plan_free(struct beest_lease_plan *plan)
 {
 	size_t i;
 
-	for (i = 0; i < plan->write_count; i++) {
-		__atomic_sub_fetch(&plan->written[i]->writers, 1, __ATOMIC_RELAXED);
+	if (plan->write_count)
+		plan_end(plan);
+	for (i = 0; i < plan->write_count; i++)
 		copy_release(plan->written[i]);
-	}
 	for (i = 1; i < plan->key_count; i++)
 		copy_release(plan->read[i]);
 	free(plan->writes);
@@ -755,6 +788,7 @@ static void plan_add(struct beest_lease_plan *plan, struct beest_lease_copy *cop
 		     enum beest_kv_verb verb)
 {
 	__atomic_add_fetch(&copy->writers, 1, __ATOMIC_RELAXED);
+	plan->leases->writing[copy->hash % BUCKETS]++;
 	plan->written[plan->write_count] = copy_hold(copy);
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
 		.verb = verb, .key = copy->what.key, .value = copy->what.bytes,
@@ -858,6 +892,7 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 	BEEST_HOLD(&leases->lock);
 
 	memset(plan, 0, sizeof(*plan));
+	plan->leases = leases;
 	plan->server = server;
 	plan->key_count = 1;
 	for (lease = leases->first; lease && (check || lease != leases->settled);
@@ -964,7 +999,7 @@ static void lease_answer(struct beest_leases *leases, struct lease *lease, enum 
 {
 	if (lease_is_sent(lease) && (event == SAME || event == STORED || event == EXISTS)) {
 		lease->stored = beest_clock_now();
-		lease->found = found;
+		lease->found = BEEST_MAX(lease->found, found);
 	}
 	lease->contested |= event == ANOTHERS;
 	lease_step(leases, lease, event);
@@ -980,6 +1015,9 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 	size_t i;
 
 	for (i = 0; i < plan->write_count; i++, write++) {
+		lease = lease_find(leases, plan->written[i]->what.key);
+		if (lease)
+			lease->found = BEEST_MAX(lease->found, found);
 		lease = lease_of(leases, plan->written[i]);
 		known = ret == 0 || (write->done && ret != -ENODATA);
 		event = write_event(plan->written[i], write, known, stored);

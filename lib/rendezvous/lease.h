@@ -120,10 +120,14 @@ void beest_lease_lose(struct beest_leases *leases, size_t server);
 
 /*
  * The key of the @nth record of this context, from 0, that was on the server already when request
- * @number was carried out, and must still be there; false: there is none.
+ * @number was carried out, must still be there, and has not been written since; false: there is
+ * none.
  */
 bool beest_lease_canary(struct beest_leases *leases, size_t server, uint64_t number, size_t nth,
 			char key[BEEST_KEY_MAX + 1]);
+
+/* Is that still so?  A plan may have begun to write it since. */
+bool beest_lease_is_canary(struct beest_leases *leases, const char *key, uint64_t number);
 
 /* -------------------------------------------------------------------- one look --- */
 
@@ -137,6 +141,7 @@ struct beest_lease_plan {
 	struct beest_kv_write *writes;
 	const char **keys;
 	size_t write_count, key_count;
+	struct beest_leases *leases;
 	/* The copies that writes and keys point into; read[0] is NULL. */
 	struct beest_lease_copy **written, **read;
 	size_t server;

@@ -481,7 +481,8 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 	     beest_lease_canary(registry->leases, server, brought, i, key); i++) {
 		there = key_read(registry, server, key, deadline, &value) == 0 &&
 			beest_record_is_of(registry->seal, value.bytes, value.size, key,
-					   beest_registry_incarnation(registry));
+					   beest_registry_incarnation(registry)) &&
+			beest_lease_is_canary(registry->leases, key, brought);
 		beest_kv_values_free(&value, 1);
 	}
 

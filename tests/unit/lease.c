@@ -590,6 +590,42 @@ static void all_stored(void)
 	beest_lease_plan_free(&plan);
 }
 
+static void canary_check(uint64_t at, bool wanted)
+{
+	char found[BEEST_KEY_MAX + 1] = "";
+
+	assert_int_equal(beest_lease_canary(leases, 0, at, 0, found), wanted);
+	assert_int_equal(beest_lease_is_canary(leases, key, at), wanted);
+	assert_string_equal(found, wanted ? key : "");
+}
+
+/*
+ * A record shows that its server has lost nothing, unless a request that is under way, or that has
+ * failed since, may have stored it there again.
+ */
+static void a_record_that_is_written_shows_nothing(void **state)
+{
+	struct beest_lease_plan late;
+
+	(void)state;
+	assert_int_equal(beest_lease_open(&leases, TTL * BEEST_SECOND, &self, NULL), 0);
+	script_put(BEEST_KIND_QP, 0);
+	canary_check(UINT64_MAX, false);
+	assert_int_equal(beest_lease_plan(leases, 0, false, 0, &late), 0);
+	assert_int_equal(late.write_count, 1);
+	beest_lease_republish(leases, key);
+	number = 8;
+	all_stored();					/* by request 9 */
+	canary_check(UINT64_MAX, false);
+	beest_lease_done(leases, &late, -EHOSTDOWN, false, NULL, 12);
+	canary_check(UINT64_MAX, false);
+	beest_lease_plan_free(&late);
+	canary_check(9, false);
+	canary_check(11, false);
+	canary_check(12, true);
+	beest_lease_close(leases);
+}
+
 /* The least processor's time that a withdrawal takes, of the records of some of @count objects. */
 static int64_t withdrawal_cost(size_t count)
 {
@@ -1122,6 +1158,7 @@ int main(void)
 		REGISTRY_TEST(states),
 		REGISTRY_TEST(messages_that_expired),
 		REGISTRY_TEST(many),
+		REGISTRY_TEST(a_record_that_is_written_shows_nothing),
 		REGISTRY_TEST(a_withdrawal_does_not_walk_all_records),
 		REGISTRY_TEST(whatever_fails_once),
 		REGISTRY_TEST(whatever_fails_at_the_end),
