@@ -217,14 +217,24 @@ int meet_next(struct meet *meet, struct meeting *meeting, int64_t deadline)
 	return -EINVAL;
 }
 
-void meet_tell(struct meet *meet, const struct meeting *meeting, const char *text)
+int meet_tell(struct meet *meet, const struct meeting *meeting, const char *text)
 {
 	char told[MEET_TOLD + sizeof(TOLD)];
 
 	snprintf(told, sizeof(told), TOLD "%s", text);
 	hartebeest_cancel_clear(meet->hb);
-	hartebeest_msg_push(meet->hb, meeting->key, told, strlen(told),
-			    hartebeest_clock() + LEAVE_TIME);
+	return hartebeest_msg_push(meet->hb, meeting->key, told, strlen(told),
+				   hartebeest_clock() + LEAVE_TIME);
+}
+
+/* Servers that did not take the first message do not delay the end once for each rank. */
+void meet_tell_ranks(struct meet *meet, const char *text)
+{
+	struct meeting meeting;
+	int i, ret = 0;
+
+	for (i = 0; ret == 0 && rank_at(meet, i, &meeting); i++)
+		ret = meet_tell(meet, &meeting, text);
 }
 
 int meet_told(struct meet *meet, const struct meeting *meeting, char *text, size_t size)

@@ -61,8 +61,14 @@ int meet_begin(struct meet *meet, int64_t deadline);
  */
 int meet_next(struct meet *meet, struct meeting *meeting, int64_t deadline);
 
-/* Lets the other end go, which gets @text by meet_told().  Works after hartebeest_cancel(). */
-void meet_tell(struct meet *meet, const struct meeting *meeting, const char *text);
+/*
+ * Lets the other end go, which gets @text by meet_told().  Works after hartebeest_cancel().
+ * Returns 0 or a negative errno.
+ */
+int meet_tell(struct meet *meet, const struct meeting *meeting, const char *text);
+
+/* The same for all ranks that this one would have met. */
+void meet_tell_ranks(struct meet *meet, const char *text);
 
 /* Looks once.  Returns 1 with what the other end sent, or 0. */
 int meet_told(struct meet *meet, const struct meeting *meeting, char *text, size_t size);

@@ -363,6 +363,21 @@ static int answer(struct ping *ping, const struct meeting *meeting, struct link 
 
 /* ------------------------------------------------------------- meetings --- */
 
+/*
+ * The others may have passed the barrier at which this rank gave up, and those wait for their turn
+ * without a deadline.  One whose plan was lost waits as well.
+ */
+static void let_ranks_go(struct ping *ping, const struct meeting *meeting, const char *why)
+{
+	char text[MEET_TOLD];
+
+	snprintf(text, sizeof(text), "%d %.600s", STATUS_FAILED, why);
+	if (ping->meet.next)
+		meet_tell(&ping->meet, meeting, text);
+	else
+		meet_tell_ranks(&ping->meet, text);
+}
+
 static int meeting_failed(struct ping *ping, const struct meeting *meeting, int ret)
 {
 	static const char *const cures[] = {
@@ -373,11 +388,17 @@ static int meeting_failed(struct ping *ping, const struct meeting *meeting, int 
 		[MEET_ASK] = "run 'hartebeest ping --listen NAME' at the other end, with the same "
 			     "HARTEBEEST_EXC_IP_PORT and HARTEBEEST_JOB",
 	};
+	char why[MEET_TOLD];
+	int status;
 
 	if (ret == -EINVAL && meeting->why[0])
 		return steps_bad(&ping->steps, ret, meeting->why, "see --help, and what the other "
 				 "end says");
-	return steps_bad(&ping->steps, ret, hartebeest_error(), cures[ping->meet.way]);
+	snprintf(why, sizeof(why), "%s", ret == -ECANCELED ? "interrupted" : hartebeest_error());
+	status = steps_bad(&ping->steps, ret, hartebeest_error(), cures[ping->meet.way]);
+	if (ping->meet.way == MEET_RANKS)
+		let_ranks_go(ping, meeting, why);
+	return status;
 }
 
 /* The first rank pings the others in turn, so these wait.  A client may have crashed by now. */

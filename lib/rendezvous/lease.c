@@ -167,7 +167,7 @@ struct lease {
 	enum state state;
 	bool contested;		/* another process's record was there once */
 	int64_t stored;		/* when it was stored last; 0: never */
-	uint64_t found;		/* requests of this number or later find it there, as last written */
+	uint64_t found;		/* requests of this number or later find what was last written */
 };
 
 struct beest_leases {

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <hartebeest.h>
 #include <json-c/json.h>
 
 #include "tests/support/fake-world.h"
@@ -103,6 +104,23 @@ static const struct trouble {
 static struct cache *cache;
 static struct talk talks[BEEST_COUNT(troubles)][2][ENDS];	/* as text, as JSON */
 
+/* The surroundings of an end.  @rank: -1, or that of a launcher's @count. */
+static void end_prepare(int job, int rank, int count)
+{
+	char number[16];
+
+	surroundings_clear();
+	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
+	snprintf(number, sizeof(number), "ping%d", job);
+	setenv("HARTEBEEST_JOB", number, 1);
+	if (rank >= 0) {
+		snprintf(number, sizeof(number), "%d", rank);
+		setenv("HARTEBEEST_NID", number, 1);
+		snprintf(number, sizeof(number), "0-%d", count - 1);
+		setenv("HARTEBEEST_PARTICIPANTS", number, 1);
+	}
+}
+
 static void begin(size_t i, bool json, int end)
 {
 	const struct trouble *trouble = &troubles[i];
@@ -110,18 +128,9 @@ static void begin(size_t i, bool json, int end)
 	const char *const words[] = { "hartebeest", "ping", "-o", option, json ? "--json" : NULL };
 	struct talk *talk = &talks[i][json][end];
 	static int jobs;
-	char number[16];
 
-	surroundings_clear();
-	setenv("HARTEBEEST_EXC_IP_PORT", cache_hostport(cache)->text, 1);
 	jobs += end == 0;
-	snprintf(number, sizeof(number), "ping%d", jobs);
-	setenv("HARTEBEEST_JOB", number, 1);
-	if (trouble->ranks) {
-		snprintf(number, sizeof(number), "%d", end);
-		setenv("HARTEBEEST_NID", number, 1);
-		setenv("HARTEBEEST_PARTICIPANTS", trouble->count == 2 ? "0-1" : "0-2", 1);
-	}
+	end_prepare(jobs, trouble->ranks ? end : -1, trouble->count);
 	fake_world(trouble->machines[end]);
 	memcpy(talk->words, words, sizeof(words));
 	talk->program = command_main;
@@ -230,9 +239,53 @@ static void test_trouble(void **state)
 	}
 }
 
+/* What rank 0 has stored for another; "" if one look does not find it. */
+static void read_stored(struct hartebeest_context *hb, int rank, char *text, size_t size)
+{
+	char key[16];
+
+	memset(text, 0, size);
+	snprintf(key, sizeof(key), "ping-0-%d", rank);
+	hartebeest_msg_wait(hb, key, text, size - 1, NULL, HARTEBEEST_ONCE);
+}
+
+/*
+ * The others may have passed the barrier at which a rank gives up, and wait for their turn.  On a
+ * busy machine it may not come so far, or not store the reason in time.
+ */
+static void test_barrier(void **state)
+{
+	static struct talk talk = {
+		.program = command_main,
+		.words = { "hartebeest", "ping", "-o", "exchange.timeout=100ms" },
+	};
+	static const char start[] = "told 1 barrier 'ping', pass 1: after 100 ms";
+	struct hartebeest_context *hb;
+	char text[2][1000] = { "", "" };
+	int i, tries = 0;
+
+	(void)state;
+	fake_world(troubles[0].machines[0]);
+	end_prepare(0, 1, 3);
+	assert_int_equal(hartebeest_open(&hb, NULL), 0);
+	while ((strncmp(text[0], "told ", 5) || strncmp(text[1], "told ", 5)) && tries++ < 100) {
+		end_prepare(0, 0, 3);
+		talk_begin(&talk);
+		talk_end(&talk);
+		assert_int_equal(talk.status, STATUS_TIMEOUT);
+		for (i = 0; i < 2; i++)
+			read_stored(hb, 1 + i, text[i], sizeof(text[i]));
+	}
+	for (i = 0; i < 2; i++) {
+		text[i][sizeof(start) - 1] = '\0';
+		assert_string_equal(text[i], start);
+	}
+	hartebeest_close(hb);
+}
+
 int main(void)
 {
-	struct CMUnitTest tests[BEEST_COUNT(troubles)];
+	struct CMUnitTest tests[BEEST_COUNT(troubles) + 1];
 	size_t i;
 
 	cache_need();
@@ -241,5 +294,6 @@ int main(void)
 			.name = troubles[i].report, .test_func = test_trouble,
 			.initial_state = (void *)(uintptr_t)&troubles[i],
 		};
+	tests[i] = (struct CMUnitTest)cmocka_unit_test(test_barrier);
 	return cmocka_run_group_tests(tests, begin_all, end_all);
 }
