@@ -446,12 +446,12 @@ static int epoch_judge(struct beest_registry *registry, size_t server, uint64_t 
 	return verdict == BEEST_EPOCH_OUTDATED ? -ENODATA : 0;
 }
 
-/* -ENODATA: the key is absent. */
-static int key_read(struct beest_registry *registry, size_t server, const char *key,
-		    int64_t deadline, struct beest_kv_value *value)
+/* -ENODATA: the first key is absent. */
+static int keys_read(struct beest_registry *registry, size_t server, const char *const *keys,
+		     size_t count, int64_t deadline, struct beest_kv_value *values)
 {
 	struct beest_kv_request request = {
-		.server = server, .keys = &key, .key_count = 1, .values = value,
+		.server = server, .keys = keys, .key_count = count, .values = values,
 		.patience = patience_of(registry, server),
 	};
 
@@ -462,14 +462,16 @@ static int key_read(struct beest_registry *registry, size_t server, const char *
  * Does the server still have an own record that it had along with the epoch @known?  Then only the
  * epoch was evicted and stays valid.  A later record may have been stored there after it lost all:
  * meanwhile, another thread may have learned that, and stored this one again.  Another process may
- * have stored its own, too.
+ * have stored its own, too.  If the epoch is there by now, a record shows nothing of the time when
+ * the epoch is gone again.
  */
 static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 			       const uint8_t known[BEEST_EPOCH_SIZE], int64_t deadline)
 {
-	struct beest_kv_value value = { 0 };
+	struct beest_kv_value values[2];
 	uint8_t now[BEEST_EPOCH_SIZE];
 	char key[BEEST_KEY_MAX + 1];
+	const char *const keys[] = { key, registry->keys[BEEST_KEY_EPOCH] };
 	bool there = false;
 	uint64_t brought;
 	size_t i;
@@ -479,11 +481,13 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 	pthread_mutex_unlock(&registry->lock);
 	for (i = 0; i < CANARIES_MAX && !there &&
 	     beest_lease_canary(registry->leases, server, brought, i, key); i++) {
-		there = key_read(registry, server, key, deadline, &value) == 0 &&
-			beest_record_is_of(registry->seal, value.bytes, value.size, key,
+		memset(values, 0, sizeof(values));
+		there = keys_read(registry, server, keys, 2, deadline, values) == 0 &&
+			!values[1].bytes &&
+			beest_record_is_of(registry->seal, values[0].bytes, values[0].size, key,
 					   beest_registry_incarnation(registry)) &&
 			beest_lease_is_canary(registry->leases, key, brought);
-		beest_kv_values_free(&value, 1);
+		beest_kv_values_free(values, 2);
 	}
 
 	return there && beest_look_epoch(registry, server, now) &&
@@ -501,6 +505,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 	struct beest_kv_value value = { 0 };
 	struct beest_kv_stats stats;
 	struct beest_kv_write write;
+	const char *key = registry->keys[BEEST_KEY_EPOCH];
 	struct beest_kv_request request = {
 		.server = server, .writes = &write, .write_count = 1,
 		.patience = patience_of(registry, server),
@@ -523,7 +528,7 @@ static int epoch_mend(struct beest_registry *registry, size_t server, int64_t de
 		ret = write.ret == -EEXIST ? 0 : write.ret;
 	number = beest_registry_number(registry);
 	if (ret == 0)
-		ret = key_read(registry, server, registry->keys[BEEST_KEY_EPOCH], deadline, &value);
+		ret = keys_read(registry, server, &key, 1, deadline, &value);
 	if (ret == 0)
 		ret = epoch_judge(registry, server, number, &value);
 	beest_kv_values_free(&value, 1);
