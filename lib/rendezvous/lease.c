@@ -150,7 +150,8 @@ static const uint8_t transitions[FREED][EVENTS] = {
 
 /* What is kept never changes, so that a request may use it while the lease changes. */
 struct beest_lease_copy {
-	unsigned int users, writers;	/* the lease and plans; the plans that write it */
+	unsigned int users;		/* the lease and plans */
+	unsigned int writers;		/* the plans that write it; under the lock */
 	uint32_t hash;			/* of the key */
 	const struct beest_record_row *row;
 	bool repeated;		/* only added, and put again as it was: it may be refused */
@@ -470,11 +471,6 @@ bool beest_lease_has(struct beest_leases *leases, const struct beest_lease_wante
 	       lease->copy->what.digest == wanted->digest;
 }
 
-static unsigned int writers_of(const struct beest_lease_copy *copy)
-{
-	return __atomic_load_n(&copy->writers, __ATOMIC_RELAXED);
-}
-
 static unsigned int lease_facts(const struct lease *lease)
 {
 	const bool settled = state_is_settled(lease->state);
@@ -486,7 +482,7 @@ static unsigned int lease_facts(const struct lease *lease)
 		facts |= BEEST_LEASE_CONTESTED;
 	if (lease->state == REFUSED)
 		facts |= BEEST_LEASE_REFUSED;
-	else if (settled || (lease_is_sent(lease) && !writers_of(lease->copy)))
+	else if (settled || (lease_is_sent(lease) && !lease->copy->writers))
 		facts |= BEEST_LEASE_SENT;
 	if (lease->state == OCCUPIED)
 		facts |= BEEST_LEASE_OCCUPIED;
@@ -635,7 +631,7 @@ bool beest_lease_is_busy(struct beest_leases *leases)
 	BEEST_HOLD(&leases->lock);
 
 	lease = leases->first;
-	while (lease != leases->settled && !(lease_is_doomed(lease) && writers_of(lease->copy)))
+	while (lease != leases->settled && !(lease_is_doomed(lease) && lease->copy->writers))
 		lease = lease->behind;
 
 	return lease != leases->settled;
@@ -734,7 +730,7 @@ static bool lease_is_unseen(const struct lease *lease)
 {
 	const struct beest_lease_copy *copy = lease->copy;
 
-	if (writers_of(copy) || state_is_settled(lease->state))
+	if (copy->writers || state_is_settled(lease->state))
 		return false;
 	if (lease_is_doomed(lease))
 		return lease->state == DOOMED || lease_is_sent(lease);
@@ -766,7 +762,7 @@ static void plan_end(struct beest_lease_plan *plan)
 
 	for (i = 0; i < plan->write_count; i++) {
 		plan->leases->writing[plan->written[i]->hash % BUCKETS]--;
-		__atomic_sub_fetch(&plan->written[i]->writers, 1, __ATOMIC_RELAXED);
+		plan->written[i]->writers--;
 	}
 }
 
@@ -787,7 +783,7 @@ void beest_lease_plan_free(struct beest_lease_plan *plan)
 static void plan_add(struct beest_lease_plan *plan, struct beest_lease_copy *copy,
 		     enum beest_kv_verb verb)
 {
-	__atomic_add_fetch(&copy->writers, 1, __ATOMIC_RELAXED);
+	copy->writers++;
 	plan->leases->writing[copy->hash % BUCKETS]++;
 	plan->written[plan->write_count] = copy_hold(copy);
 	plan->writes[plan->write_count++] = (struct beest_kv_write){
@@ -910,10 +906,16 @@ int beest_lease_plan(struct beest_leases *leases, size_t server, bool check, siz
 
 /* ----------------------------------------------------------------- the answers --- */
 
+/* The lease of the key, whatever version it has by now. */
+static struct lease *lease_of_key(struct beest_leases *leases, const struct beest_lease_copy *copy)
+{
+	return *lease_slot(leases, copy->what.key, copy->hash);
+}
+
 /* The lease that @copy belongs to; NULL: it is gone, or has another version by now. */
 static struct lease *lease_of(struct beest_leases *leases, const struct beest_lease_copy *copy)
 {
-	struct lease *lease = lease_find(leases, copy->what.key);
+	struct lease *lease = lease_of_key(leases, copy);
 
 	return lease && lease->copy == copy ? lease : NULL;
 }
@@ -926,7 +928,7 @@ static struct lease *lease_of(struct beest_leases *leases, const struct beest_le
 static void write_outdated(struct beest_leases *leases, struct beest_lease_plan *plan, size_t i)
 {
 	struct beest_lease_copy *copy = plan->written[i];
-	struct lease *lease = lease_find(leases, copy->what.key);
+	struct lease *lease = lease_of_key(leases, copy);
 
 	if (copy->row->taken)
 		return;
@@ -963,7 +965,7 @@ static bool is_stored_meanwhile(const struct lease *lease, const struct beest_le
 	for (i = 0; i < plan->write_count; i++)
 		own += plan->written[i] == lease->copy;
 
-	return lease->found > plan->number || writers_of(lease->copy) > own;
+	return lease->found > plan->number || lease->copy->writers > own;
 }
 
 /* What was read, by the kind and the state of the record. */
@@ -1015,10 +1017,12 @@ static void writes_done(struct beest_leases *leases, struct beest_lease_plan *pl
 	size_t i;
 
 	for (i = 0; i < plan->write_count; i++, write++) {
-		lease = lease_find(leases, plan->written[i]->what.key);
+		/* Even one that failed may have stored it: see lease_is_canary(). */
+		lease = lease_of_key(leases, plan->written[i]);
 		if (lease)
 			lease->found = BEEST_MAX(lease->found, found);
-		lease = lease_of(leases, plan->written[i]);
+		if (lease && lease->copy != plan->written[i])
+			lease = NULL;
 		known = ret == 0 || (write->done && ret != -ENODATA);
 		event = write_event(plan->written[i], write, known, stored);
 		if (!lease)
