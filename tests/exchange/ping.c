@@ -251,7 +251,8 @@ static void read_stored(struct hartebeest_context *hb, int rank, char *text, siz
 
 /*
  * The others may have passed the barrier at which a rank gives up, and wait for their turn.  On a
- * busy machine it may not come so far, or not store the reason in time.
+ * busy machine it may not come so far, or not store the reason in time.  How long the rank waited
+ * there is not compared: the steps before the barrier have used a part of its 100 ms.
  */
 static void test_barrier(void **state)
 {
@@ -259,7 +260,7 @@ static void test_barrier(void **state)
 		.program = command_main,
 		.words = { "hartebeest", "ping", "-o", "exchange.timeout=100ms" },
 	};
-	static const char start[] = "told 1 barrier 'ping', pass 1: after 100 ms";
+	static const char start[] = "told 1 barrier 'ping', pass 1: after ";
 	struct hartebeest_context *hb;
 	char text[2][1000] = { "", "" };
 	int i, tries = 0;
