@@ -968,6 +968,13 @@ static const struct rank *twin_of(const struct rank *rank)
 	return &ranks[(slot_of(rank) + plan.size) % (2 * plan.size)];
 }
 
+/* Pairs go on with a process that came when the one before it had left: both have met this rank. */
+static bool has_followed(const struct rank *rank, const struct rank *former)
+{
+	return plan.steps[here()->step].op == PAIRS && former->ended &&
+	       former->latest < rank->begun;
+}
+
 /*
  * Notes the process that a rank of the job was here, and compares that with what this process did:
  * if it has passed, too, it was with the same ones.
@@ -975,7 +982,7 @@ static const struct rank *twin_of(const struct rank *rank)
 static void twin_note(struct rank *rank, int number, const struct beest_incarnation *incarnation)
 {
 	const int step = here()->step;
-	const struct rank *each, **met = rank->met[step];
+	const struct rank *each, *other, **met = rank->met[step];
 	int i;
 
 	for (each = ranks; each < ranks + slots(); each++)
@@ -983,10 +990,13 @@ static void twin_note(struct rank *rank, int number, const struct beest_incarnat
 			met[number] = each;
 	if (!met[number] || !met[number]->through[step])
 		return;
-	for (i = 0; i < plan.size; i++)
-		if (met[i] && met[number]->met[step][i] && met[i] != met[number]->met[step][i])
+	for (i = 0; i < plan.size; i++) {
+		other = met[number]->met[step][i];
+		if (met[i] && other && met[i] != other && !has_followed(met[i], other) &&
+		    !has_followed(other, met[i]))
 			broken(rank, "it has met a rank %d that has met another rank %d", number,
 			       i);
+	}
 }
 
 static void twins_note(struct rank *rank, const struct beest_view *view,
