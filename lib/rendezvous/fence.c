@@ -300,8 +300,6 @@ static int ranks_make(struct beest_fence *fence, size_t count)
 
 void beest_fence_abandon(struct beest_fence *fence)
 {
-	if (beest_fence_goes_on(fence) && fence->pass)
-		fence->pass--;
 	fence->contribution = 0;
 }
 
@@ -334,6 +332,7 @@ void beest_fence_take_next(struct beest_fence *fence)
 	beest_view_free(fence->view);
 	fence->view = fence->next;
 	fence->next = NULL;
+	fence->passed = 0;
 }
 
 static int fence_begin(struct beest_fence_look *look)
@@ -356,12 +355,10 @@ static int fence_begin(struct beest_fence_look *look)
 	fence->next = NULL;
 	for (i = 0; i < fence->rank_count; i++)
 		fence->ranks[i].arrived = false;
-	if (look->call->pass) {
-		fence->pass++;
+	fence->pass = look->call->pass ? fence->passed + 1 : 0;
+	if (look->call->pass)
 		return 0;
-	}
 	fence->call++;
-	fence->pass = 0;
 	if (leads)
 		fence->next = beest_view_new(look->call->ranks->count);
 

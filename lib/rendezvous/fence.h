@@ -44,6 +44,7 @@ struct beest_fence_rank {
 struct beest_fence {
 	uint32_t call;			/* number of the last call, from 1 */
 	uint64_t pass;			/* of the view, from 1; 0: a call goes on, or was last */
+	uint64_t passed;		/* how often this rank has passed by the view */
 	uint64_t contribution;		/* digest of what this rank contributes to what goes on: the
 					   next call continues it; 0: nothing goes on */
 	struct beest_view *view;	/* of the last call that has ended well */

@@ -172,9 +172,9 @@ static int fence_finish(struct beest_fence_look *look, int ret)
 		 !(ret == -ESTALE && beest_fence_is_mesh(look)))
 		/* Also a trouble that was found by the look which has ended the wait. */
 		ret = fence_fail_all(look, ret);
-	if (ret == 0)
-		fence->contribution = 0;
-	else if (!is_own(ret))
+	if (ret == 0 && fence->pass)
+		fence->passed = fence->pass;
+	if (ret == 0 || !is_own(ret))
 		beest_fence_abandon(fence);
 
 	return ret;

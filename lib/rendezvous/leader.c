@@ -101,7 +101,9 @@ static struct beest_leader_body leader_body(const struct beest_fence_look *look)
 {
 	const struct beest_fence *fence = look->fence;
 	struct beest_leader_body body = {
-		.setup = look->setup, .call = fence->call, .added = fence->added,
+		.setup = look->setup, .added = fence->added,
+		/* Not that of a call which has failed since. */
+		.call = fence->pass ? fence->view->call : fence->call,
 		.committed = fence->committed, .passes = fence->passes,
 		.failure = fence->trouble, .culprit = fence->culprit,
 		.culprit_call = fence->culprit_call,

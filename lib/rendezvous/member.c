@@ -38,7 +38,8 @@ static struct beest_member_body member_body(const struct beest_fence_look *look)
 	const struct beest_fence *fence = look->fence;
 	const bool acknowledges = !fence->pass && fence->next && fence->next->taken;
 	struct beest_member_body body = {
-		.setup = look->setup, .call = fence->call, .follows = fence->follows,
+		.setup = look->setup, .follows = fence->follows,
+		.call = fence->pass ? beest_view_entry(fence->view, look->own).call : fence->call,
 		.view = fence->pass ? fence->view->id : acknowledges ? fence->next->id : 0,
 		.pass = fence->pass, .refusal = fence->trouble,
 	};
