@@ -115,7 +115,7 @@ struct beest_fence_call {
 	const struct beest_limit *limit;
 };
 
-/* Ends what goes on without success, so that the next call is another one. */
+/* Ends what goes on, well or not, so that the next call is another one. */
 void beest_fence_abandon(struct beest_fence *fence);
 
 /* -EINVAL, -ENAMETOOLONG: a key with that name would be too long. */

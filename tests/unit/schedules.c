@@ -968,7 +968,7 @@ static const struct rank *twin_of(const struct rank *rank)
 	return &ranks[(slot_of(rank) + plan.size) % (2 * plan.size)];
 }
 
-/* Pairs go on with a process that came when the one before it had left: both have met this rank. */
+/* Pairs go on with a process that came when the one before it had left, whomever that one met. */
 static bool has_followed(const struct rank *rank, const struct rank *former)
 {
 	return plan.steps[here()->step].op == PAIRS && former->ended &&
