@@ -1698,9 +1698,10 @@ int hartebeest_service_request(struct hartebeest_context *hb, const char *servic
  * server that was silent a moment ago is not asked, and the call fails, so many such calls take no
  * longer than one.
  *
- * Returns 0, -ENOENT (no such request), -EAGAIN (another thread stores it right now), or the error
- * of a server.  After that, a later listener may get the request: the listener calls the function
- * again; a client's request goes with its next call that talks to the server.
+ * Returns 0, also if an earlier call has ended the request; -ENOENT (no such request), -EAGAIN
+ * (another thread stores it right now), or the error of a server.  After the latter, a later
+ * listener may get the request: call again.  A client's request also goes with its next call that
+ * talks to the server.
  *
  * Since: 0.1
  */

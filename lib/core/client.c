@@ -179,15 +179,23 @@ static void pending_fill(struct beest_pending *pending, const void *data, size_t
 }
 
 /* Its record stays doomed until it is gone: each look from now on tries. */
+static int request_withdraw(const struct beest_directory *directory, const char *key)
+{
+	struct beest_leases *leases = directory->registry->leases;
+
+	beest_store_withdraw(directory->registry, beest_lease_serial(leases, key),
+			     directory->list.server);
+
+	return beest_lease_is(leases, key, BEEST_LEASE_THERE) ?
+	       beest_directory_failure(directory) : 0;
+}
+
 static int pending_withdraw(struct beest_pending *pending)
 {
-	struct beest_directory *directory = &pending->directory;
-	int ret = 0;
+	int ret;
 
 	pending_end(pending);
-	beest_store_withdraw(directory->registry, pending->serial, directory->list.server);
-	if (beest_lease_is(directory->registry->leases, pending->key, BEEST_LEASE_THERE))
-		ret = beest_directory_failure(directory);
+	ret = request_withdraw(&pending->directory, pending->key);
 	pending_free(pending);
 
 	return ret;
@@ -259,14 +267,13 @@ static bool pending_is_due(const struct beest_pending *pending)
 			       BEEST_LEASE_CONTESTED);
 }
 
-/* Called under the lock.  Unlinks the request with that key; NULL: one that is due. */
-static struct beest_pending *pending_unlink(struct beest_client *client, const char *key)
+/* Called under the lock.  Unlinks the request with that number; 0: one that is due. */
+static struct beest_pending *pending_unlink(struct beest_client *client, uint32_t number)
 {
 	struct beest_pending **at, *pending;
 
 	for (at = &client->pending; (pending = *at); at = &pending->next)
-		if (key ? strcmp(pending->request.key, key) == 0 :
-		    pending_is_due(pending)) {
+		if (number ? pending->id.number == number : pending_is_due(pending)) {
 			*at = pending->next;
 			break;
 		}
@@ -287,7 +294,7 @@ void beest_client_keep(struct beest_client *client)
 	beest_limit_start(&limit, NULL, beest_clock_deadline(BEEST_LIMIT_LOOK), 0);
 	pthread_mutex_lock(&client->lock);
 	while (ret == 0 && beest_limit_left(&limit) && !client->moving &&
-	       (pending = pending_unlink(client, NULL))) {
+	       (pending = pending_unlink(client, 0))) {
 		client->moving = pending;
 		pthread_mutex_unlock(&client->lock);
 		ret = pending_append(pending, pending_is_lost(pending), &limit);
@@ -300,33 +307,60 @@ void beest_client_keep(struct beest_client *client)
 }
 
 /* Another thread appends that request. */
-static bool pending_is_moving(const struct beest_client *client, const char *key)
+static bool pending_is_moving(const struct beest_client *client, uint32_t number)
 {
-	return client->moving && strcmp(client->moving->request.key, key) == 0;
+	return client->moving && client->moving->id.number == number;
 }
 
-int beest_client_leave(struct beest_client *client, const char *key)
+/* Is it the client's end of a request that this context has made?  It may have accepted its own. */
+static bool request_is_own(const struct beest_client *client,
+			   const struct beest_directory *directory,
+			   const struct hartebeest_client *request)
+{
+	const struct beest_incarnation *own = &directory->registry->presence.incarnation;
+	const struct beest_request_id id = beest_directory_id(request);
+	char ours[HARTEBEEST_SERVICE_KEY], theirs[HARTEBEEST_SERVICE_KEY];
+
+	if (id.client != beest_directory_client(own) ||
+	    id.number > __atomic_load_n(&client->drawn, __ATOMIC_RELAXED))
+		return false;
+	beest_directory_ends(directory, &id, ours, theirs);
+
+	return strcmp(request->key, ours) == 0;
+}
+
+int beest_client_leave(struct beest_client *client, const struct beest_directory *directory,
+		       const struct hartebeest_client *request)
 {
 	const int64_t deadline = beest_clock_deadline(2 * BEEST_LIMIT_LOOK);
+	const struct beest_request_id id = beest_directory_id(request);
 	struct beest_backoff backoff;
 	struct beest_pending *pending;
+	char key[BEEST_KEY_MAX + 1];
 	bool moving;
+
+	if (!request_is_own(client, directory, request))
+		return -ENOENT;
 
 	beest_clock_backoff_start(&backoff, 0);
 	pthread_mutex_lock(&client->lock);
-	while (pending_is_moving(client, key) && beest_clock_left(deadline)) {
+	while (pending_is_moving(client, id.number) && beest_clock_left(deadline)) {
 		pthread_mutex_unlock(&client->lock);
 		beest_clock_backoff_sleep(&backoff, deadline);
 		pthread_mutex_lock(&client->lock);
 	}
-	pending = pending_unlink(client, key);
-	moving = pending_is_moving(client, key);
+	pending = pending_unlink(client, id.number);
+	moving = pending_is_moving(client, id.number);
 	pthread_mutex_unlock(&client->lock);
-	if (!pending)
-		return moving ? beest_fail(EAGAIN, "another thread stores that request right now") :
-		       -ENOENT;
+	if (moving)
+		return beest_fail(EAGAIN, "another thread stores that request right now");
+	if (pending)
+		return pending_withdraw(pending);
 
-	return pending_withdraw(pending);
+	/* An earlier call has ended it: what its server did not take then is tried again. */
+	beest_directory_key(directory, &id, key);
+
+	return request_withdraw(directory, key);
 }
 
 /* ----------------------------------------------------------------- a request in vain --- */

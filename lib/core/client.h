@@ -16,6 +16,7 @@
 #include "lib/base/limit.h"
 #include "lib/base/text.h"
 
+struct beest_directory;
 struct beest_registry;
 
 struct beest_client {
@@ -38,10 +39,11 @@ int beest_client_ask(struct beest_client *client, struct beest_registry *registr
 		     struct hartebeest_client *request, const struct beest_limit *limit);
 
 /*
- * Withdraws the request whose client's end has that key.  -ENOENT: there is none, without a
- * sentence; -EAGAIN, or the error of a server: it goes with a later look.
+ * Withdraws a request of this context.  -ENOENT: it is none of these, without a sentence; -EAGAIN,
+ * or the error of a server: call again, or it goes with a later look.
  */
-int beest_client_leave(struct beest_client *client, const char *key);
+int beest_client_leave(struct beest_client *client, const struct beest_directory *directory,
+		       const struct hartebeest_client *request);
 
 /*
  * Appends requests again that their server has lost.  Called after each look in vain; costs

@@ -623,7 +623,7 @@ static int request_leave(struct hartebeest_context *hb, struct beest_directory *
 	if (!memchr(request->key, '\0', sizeof(request->key)))
 		return beest_fail(EINVAL, "this is no request of service '%s': its key has no end",
 				  directory->service);
-	ret = beest_client_leave(&hb->client, request->key);
+	ret = beest_client_leave(&hb->client, directory, request);
 	if (ret == -ENOENT)
 		ret = service_refuse(hb, directory, request);
 	if (ret != -ENOENT)

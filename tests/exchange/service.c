@@ -212,9 +212,11 @@ static void join(struct client *client)
 	ADD(seen->here);
 }
 
+/* Memcached may be away just now: the page says to call again. */
 static void leave(struct client *client)
 {
-	EXPECT(hartebeest_service_leave(client->hb, "crowd", &client->request) == 0);
+	while (hartebeest_service_leave(client->hb, "crowd", &client->request) < 0)
+		pause_ms(10);
 	hartebeest_close(client->hb);
 }
 
@@ -528,7 +530,8 @@ static void *ask_in_thread(void *data)
 		EXPECT(hartebeest_service_request(thread->hb, "crowd", text, sizeof(text),
 						  &request, soon()) == 0);
 		connect_thread(thread, "qp", &request);
-		EXPECT(hartebeest_service_leave(thread->hb, "crowd", &request) == 0);
+		EXPECT(UNTIL_ANSWERED(hartebeest_service_leave(thread->hb, "crowd",
+							       &request)) == 0);
 		EXPECT(hartebeest_qp_destroy(thread->hb, "qp") == 0);
 	}
 	return NULL;

@@ -762,6 +762,8 @@ static void a_request_that_was_never_made(void)
 	request->number++;
 	items = fake_kv_server("a:1")->items;
 	play("0 leaves: ENOENT has accepted none with its number of service 'kv'");
+	ends[1].request.number++;
+	play("1 leaves: ENOENT this context has no request with the key");
 	assert_int_equal(fake_kv_server("a:1")->items, items);
 }
 
@@ -1450,7 +1452,7 @@ static const struct scene {
 
 	/* leaving */
 	STEPS("a client that has left is not accepted",
-	  "1-3 ask, 1 leaves, 1 leaves: ENOENT, 2 closes, 0 listens, 0 accepts 3, "
+	  "1-3 ask, 1 leaves, 1 leaves, 2 closes, 0 listens, 0 accepts 3, "
 	  "0 accepts nobody, 1 asks, 0 accepts 1"),
 	STEPS("a request that was refused is given to no later listener, although its client lives",
 	  "0 listens, 1-2 ask, 0 accepts 1, 0 refuses, 0 accepts 2, 1 waits, 3 listens, "
@@ -1462,8 +1464,11 @@ static const struct scene {
 	  "0 listens, 1-2 ask, 0 accepts 1, 0 refuses, 1 waits, memcached restarts, 2 waits, "
 	  "1 waits, 0 accepts 2, 3 listens, 3 accepts 2 again, 3 accepts nobody, 1 leaves"),
 	STEPS("a client that leaves learns that its server has not, which then learns it later",
-	  "0 listens, 1 asks, memcached is down, 1 leaves: ECONNREFUSED, 1 leaves: ENOENT, "
+	  "0 listens, 1 asks, memcached is down, 1 leaves: ECONNREFUSED, "
 	  "memcached is up, 1 waits, 0 accepts nobody"),
+	STEPS("or at once, if the client calls again",
+	  "0 listens, 1 asks, memcached is down, 1 leaves: ECONNREFUSED, 1 leaves: ECONNREFUSED, "
+	  "memcached is up, 1 leaves, 0 accepts nobody"),
 	STEPS("the same at a silent server",
 	  "0 listens, 1 asks, memcached is silent, 1 leaves: EHOSTDOWN"),
 	STEPS("a listener that refuses learns that its server stores no more",
