@@ -172,7 +172,8 @@ struct lease {
 };
 
 struct beest_leases {
-	struct beest_incarnation incarnation;
+	/* This context, and the one that it has displaced: itself as long as there is none. */
+	struct beest_incarnation authors[2];
 	struct beest_seal *seal;
 	int64_t ttl;
 
@@ -201,7 +202,7 @@ int beest_lease_open(struct beest_leases **leasesp, int64_t ttl,
 	if (!leases)
 		return beest_fail(ENOMEM, "no memory for a table of records");
 
-	leases->incarnation = *incarnation;
+	leases->authors[0] = leases->authors[1] = *incarnation;
 	leases->seal = seal;
 	leases->ttl = BEEST_MIN(ttl, BEEST_TTL_MAX);
 	pthread_mutex_init(&leases->lock, NULL);
@@ -508,6 +509,22 @@ void beest_lease_republish(struct beest_leases *leases, const char *key)
 	lease = lease_find(leases, key);
 	if (lease)
 		lease_step(leases, lease, REPUBLISH);
+}
+
+void beest_lease_displace(struct beest_leases *leases, const struct beest_incarnation *displaced)
+{
+	struct lease *lease, *behind;
+	BEEST_HOLD(&leases->lock);
+
+	if (beest_process_is_context(&leases->authors[1], displaced))
+		return;
+	leases->authors[1] = *displaced;
+	for (lease = leases->settled; lease; lease = behind) {
+		behind = lease->behind;
+		/* perhaps by a record of that one, seen before this was known */
+		if (lease->state == REPLACED)
+			lease_step(leases, lease, REPUBLISH);
+	}
 }
 
 uint64_t beest_lease_serial(struct beest_leases *leases, const char *key)
@@ -952,8 +969,9 @@ static enum event value_judge(const struct beest_leases *leases,
 	    memcmp(value->bytes, copy->what.bytes, value->size) == 0)
 		return SAME;
 
+	/* A reader may have deleted a message before, so that is not stored twice. */
 	return beest_record_is_of(leases->seal, value->bytes, value->size, copy->what.key,
-				  &leases->incarnation) ? OLDER : ANOTHERS;
+				  leases->authors, copy->row->taken ? 1 : 2) ? OLDER : ANOTHERS;
 }
 
 /* May another thread have stored it since the request was sent? */

@@ -82,6 +82,12 @@ bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lea
  */
 void beest_lease_republish(struct beest_leases *leases, const char *key);
 
+/*
+ * This process has the rank that @displaced had.  What it finds of that one counts as an older
+ * version of its own, except messages: a server may carry out a killed process's requests late.
+ */
+void beest_lease_displace(struct beest_leases *leases, const struct beest_incarnation *displaced);
+
 /* The serial of the record of @key; 0: there is none, or it belongs to no object. */
 uint64_t beest_lease_serial(struct beest_leases *leases, const char *key);
 

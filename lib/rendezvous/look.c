@@ -485,7 +485,7 @@ static bool epoch_still_counts(struct beest_registry *registry, size_t server,
 		there = keys_read(registry, server, keys, 2, deadline, values) == 0 &&
 			!values[1].bytes &&
 			beest_record_is_of(registry->seal, values[0].bytes, values[0].size, key,
-					   beest_registry_incarnation(registry)) &&
+					   beest_registry_incarnation(registry), 1) &&
 			beest_lease_is_canary(registry->leases, key, brought);
 		beest_kv_values_free(values, 2);
 	}

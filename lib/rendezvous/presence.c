@@ -100,10 +100,12 @@ static bool is_none(const struct beest_incarnation *incarnation)
 static void displaced_note(struct beest_registry *registry,
 			   const struct beest_incarnation *displaced)
 {
-	BEEST_HOLD(&registry->lock);
-
-	if (!is_none(displaced))
-		registry->presence.displaced = *displaced;
+	if (is_none(displaced))
+		return;
+	pthread_mutex_lock(&registry->lock);
+	registry->presence.displaced = *displaced;
+	pthread_mutex_unlock(&registry->lock);
+	beest_lease_displace(registry->leases, displaced);
 }
 
 bool beest_presence_follows(struct beest_registry *registry)
@@ -328,12 +330,15 @@ bool beest_presence_is_alone(struct beest_registry *registry, const struct beest
 {
 	struct beest_registry_presence *presence = &registry->presence;
 	const struct beest_incarnation *other;
-	bool own, alone;
+	bool own, alone, is_over;
 
 	pthread_mutex_lock(&registry->lock);
 	other = start_find(presence, starts, &own);
 	alone = starts_judge(presence, other);
+	is_over = other && beest_process_is_context(other, &presence->settled);
 	pthread_mutex_unlock(&registry->lock);
+	if (is_over)
+		beest_lease_displace(registry->leases, other);
 	if (own || !beest_presence_is_new(registry))
 		return alone;
 	beest_look_begin_again(registry);

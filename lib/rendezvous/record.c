@@ -217,12 +217,18 @@ int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
 }
 
 bool beest_record_is_of(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key,
-			const struct beest_incarnation *incarnation)
+			const struct beest_incarnation *contexts, size_t count)
 {
 	struct beest_record record;
+	size_t i;
 
-	return beest_record_decode(seal, bytes, size, BEEST_KIND_ANY, key, &record) == 0 &&
-	       beest_process_is_context(&record.incarnation, incarnation);
+	if (beest_record_decode(seal, bytes, size, BEEST_KIND_ANY, key, &record) < 0)
+		return false;
+	for (i = 0; i < count; i++)
+		if (beest_process_is_context(&record.incarnation, &contexts[i]))
+			return true;
+
+	return false;
 }
 
 int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key)

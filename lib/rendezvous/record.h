@@ -84,9 +84,9 @@ int beest_record_decode(struct beest_seal *seal, uint8_t *bytes, size_t size,
  */
 int beest_record_precheck(const struct beest_seal *seal, const uint8_t *bytes, size_t size);
 
-/* Is it a record of that context?  Opens it in place. */
+/* Is it a record of one of these contexts?  Opens it in place. */
 bool beest_record_is_of(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key,
-			const struct beest_incarnation *incarnation);
+			const struct beest_incarnation *contexts, size_t count);
 
 /* Sets BEEST_RECORD_CLOSED in an encoded record.  Errors of encoding and of opening. */
 int beest_record_close(struct beest_seal *seal, uint8_t *bytes, size_t size, const char *key);

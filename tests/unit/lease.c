@@ -34,6 +34,7 @@
  * 	withdraw	its owner no longer wants it
  * 	lose		the server's epoch has changed
  * 	republish, forget
+ * 	displace	the other process had this rank before
  * 	release		its push is over
  * 	+N		N seconds pass; ++N: milliseconds
  * 	?settled, ?unsettled, ?sent, ?unsent
@@ -243,6 +244,12 @@ static const struct script scripts[] = {
 	  "echo l:Sg= doom lose l:U~ l:g< ?OURS l:T= ?FREED" },
 	{ "buried, an older version came late", BEEST_KIND_QP,
 	  "put hold put l:Sg= doom lose l:U~ late~ ?DOOMED l:g^ ?FREED" },
+	{ "of the process before, carried out late", BEEST_KIND_QP,
+	  "put displace l:Sgx ?DIRTY l:Sg= ?CLEAN c:gx ?DIRTY" },
+	{ "the same, seen before that is known", BEEST_KIND_QP,
+	  "put l:Sg= c:gx ?REPLACED displace ?DIRTY l:Sgx ?DIRTY l:Sg= displace ?CLEAN" },
+	{ "a message of the process before", BEEST_KIND_MESSAGE,
+	  "displace put l:Ss release c:gx ?FREED" },
 	{ "forgotten under way", BEEST_KIND_QP, "put hold forget put late~ ?DIRTY l:Sg= ?CLEAN" },
 	{ "a leftover that was read before", BEEST_KIND_QP,
 	  "put hold l: late= ?settled holdc republish l:Sg= latex lose l:Ag= ?settled" },
@@ -432,6 +439,8 @@ static void script_word(const struct script *script, const char *word)
 		beest_lease_lose(leases, 0);
 	} else if (!strcmp(word, "republish")) {
 		beest_lease_republish(leases, key);
+	} else if (!strcmp(word, "displace")) {
+		beest_lease_displace(leases, &other);
 	} else if (!strcmp(word, "release")) {
 		beest_lease_release(leases, key, 2);	/* of another push */
 		beest_lease_release(leases, key, 1);

@@ -1905,12 +1905,12 @@ static void rank_end(struct rank *rank, bool closes)
 
 	/* It counts as one that has left, even if it is killed before it has said so. */
 	rank->there = false;
-	if (fake_kv.late)
+	if (closes) {		/* a server may carry out the requests of a killed process later */
 		fake_kv_apply_late();
-	if (closes)
 		party_close(member);
-	else
+	} else {
 		party_kill(member);
+	}
 	rank->kv = NULL;
 }
 
