@@ -1573,6 +1573,7 @@ static void a_peer_need_not_confirm(void **state)
 	(void)state;
 	both(IBV_QPT_RC);
 	connect_both();
+	assert_int_equal(hartebeest_msg_push(b.hb, "any", NULL, 0, 0), 0);
 	assert_true(is_connected("b/qp"));
 	assert_int_equal(confirm(&a), 0);
 }

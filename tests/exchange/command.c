@@ -88,7 +88,7 @@ static int look(const char *const *words)
 
 	do
 		status = talk_words(&talk, words);
-	while (status == 1 && tries++ < 100);
+	while ((status == 1 || cache_was_late(-EAGAIN, talk.err)) && tries++ < 100);
 	return status;
 }
 
@@ -727,7 +727,8 @@ static void barriers_of_scripts(void **state)
 	SAYS("0: 8\n");
 	SAYS("1: 8\n");
 	SAYS("2: 8\n");
-	assert_string_equal(talk.err, "");
+	if (*talk.err && !strstr(talk.err, "still waiting"))	/* on a busy machine */
+		fail_msg("%s", talk.err);
 }
 
 static void a_wait_at_the_terminal(void **state)
@@ -1494,6 +1495,7 @@ static void a_proxy_of_several_servers(void **state)
 {
 	struct cache *more = cache_start(NULL), *const behind[] = { cache, more, NULL };
 	struct relay relay;
+	int status, tries = 0;
 
 	(void)state;
 	relay_start(&relay, behind);
@@ -1504,7 +1506,10 @@ static void a_proxy_of_several_servers(void **state)
 	SAYS(": new connections lead to several servers, each with keys of its own\n        -> ");
 	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
 	assert_int_equal(RUN("msg", "push", "greeting", "hello"), 0);
-	assert_int_equal(RUN("msg", "wait", "never"), 1);
+	do	/* it asks at the end, for a moment, which may be too short on a busy machine */
+		status = RUN("msg", "wait", "never", "-t", "1s");
+	while ((status == 3 || cache_was_late(-EAGAIN, talk.err)) && tries++ < 100);
+	assert_int_equal(status, 1);
 	COMPLAINS(": several servers answer under this name, each with records of its own");
 	relay_end(&relay);
 	cache_end(more);

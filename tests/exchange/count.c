@@ -167,7 +167,7 @@ static const struct step {
 	{ "msg_delete", msg_delete, 0, 2, 8, 0, 0 },	/* may be one for one reader */
 	{ "qp_fetch", qp_fetch, 0, 2, 8, 0, 0 },
 	{ "the first barrier", barrier, 6, 51, 10, 2, 30 },
-	{ "a later barrier", barrier, 2, 19, 10, 0, 30 },
+	{ "a later barrier", barrier, 2, 19, 10, 2, 30 },
 	{ "the first gather", gather, 6, 51, 12, 2, 30 },
 	{ "a later gather", gather, 4, 50, 12, 2, 30 },
 };

@@ -6,6 +6,7 @@
  */
 #include "config.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -395,7 +396,7 @@ static void what_came_before_the_silence(void **state)
 	struct beest_kv_value values[BEEST_COUNT(keys)];
 	struct beest_kv_request request = {
 		.keys = keys, .key_count = BEEST_COUNT(keys), .values = values,
-		.patience = 300 * BEEST_MS,
+		.patience = 3 * BEEST_SECOND,
 	};
 	size_t i;
 
@@ -864,6 +865,8 @@ static void a_dripping_server_is_left(void **state)
 	fake = fake_start_service(&service);
 	open_at(fake_hostport(fake));
 	assert_int_equal(request_at(0, 0, NULL, 0, keys, MANY, values, briefly()), -EHOSTDOWN);
+	while (!fake_dripped(fake))	/* on a busy machine */
+		pause_ms(1);
 	assert_in_range(fake_dripped(fake), 1, MANY / 2);
 }
 
@@ -1248,6 +1251,20 @@ static void connections_become(long count)
 		assert_true(beest_clock_left(end) > 0);
 }
 
+/* What is left when it has noticed all that are closed. */
+static long connections_at_least(void)
+{
+	long count, least = LONG_MAX;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		count = cache_stat(cache, "curr_connections");
+		least = BEEST_MIN(count, least);
+		pause_ms(1);
+	}
+	return least;
+}
+
 /* Requests with answered and with unanswered writes share one connection, until the end. */
 static void one_connection_is_enough(void **state)
 {
@@ -1255,7 +1272,7 @@ static void one_connection_is_enough(void **state)
 	int i;
 
 	(void)state;
-	before = cache_stat(cache, "curr_connections");
+	before = connections_at_least();
 	for (i = 0; i < 20; i++) {
 		assert_int_equal(exchange_k(soon()), 0);
 		assert_int_equal(set_answered(), 0);

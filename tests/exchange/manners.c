@@ -28,6 +28,7 @@
 #include "tests/support/loopback.h"
 #include "tests/support/memcached.h"
 #include "tests/support/rank.h"
+#include "tests/support/silence.h"
 #include "tests/support/unit.h"
 
 /* ---------------------------------------------------------------- the manners --- */
@@ -543,7 +544,9 @@ static int program(const char *where, struct result *result)
 	STEP(hartebeest_service_listen(hb, "s", 0));
 	STEP(hartebeest_service_request(hb, "s", "x", 1, &mine, 0));
 	STEP(hartebeest_service_accept(hb, "s", &theirs, 0));
-	STEP(hartebeest_service_leave(hb, "s", &theirs));
+	STEP(limit_ms == GOOD_LIMIT_MS ?
+	     UNTIL_ANSWERED(hartebeest_service_leave(hb, "s", &theirs)) :
+	     hartebeest_service_leave(hb, "s", &theirs));
 	STEP(hartebeest_msg_delete(hb, "a", 0));
 	snprintf(result->error, sizeof(result->error), "%s", ret < 0 ? hartebeest_error() : "");
 	hartebeest_close(hb);
@@ -823,6 +826,7 @@ int main(int argc, char **argv)
 	};
 
 	stride = unit_stride(5);
+	silence_begin();
 	surroundings_clear();
 	only = argc > 1 ? argv[1] : NULL;
 	if (!loopback_is_up()) {

@@ -209,10 +209,14 @@ static void first_of_two(struct cache *cache)
 static void one_that_does_not_come(void **state)
 {
 	struct cache *cache = cache_start(NULL);
+	int status, tries = 0;
 
 	(void)state;
 	first_of_two(cache);
-	assert_int_equal(RUN("mesh", "-o", "exchange.timeout=2s"), 3);
+	do	/* a busy machine may not answer the last look */
+		status = RUN("mesh", "-o", "exchange.timeout=2s");
+	while (status == 1 && tries++ < 20);
+	assert_int_equal(status, 3);
 	SAYS("  FAIL  rank 0 ");
 	SAYS("  FAIL  rank 1 ");
 	SAYS("it did not report");

@@ -176,15 +176,25 @@ static void differing_ends(void **state)
 	talk_says(&there, "the two ends differ in --type");
 }
 
+/* A busy machine may not answer the last look in time. */
+static void nobody_came(const char *service)
+{
+	int tries = 0;
+
+	do {
+		BEGIN(&here, port_0, "-o", "exchange.timeout=2s", service);
+		talk_end(&here);
+	} while (here.status == 1 && tries++ < 20);
+	assert_int_equal(here.status, 3);
+}
+
 static void nobody_comes(void **state)
 {
 	(void)state;
-	BEGIN(&here, port_0, "-o", "exchange.timeout=2s");
-	ends(&here, 3);
+	nobody_came(NULL);
 	talk_says(&here, "  FAIL  peer ");
 	talk_says(&here, "        -> run 'hartebeest ping' at the other end");
-	BEGIN(&here, port_0, "-o", "exchange.timeout=2s", "nowhere");
-	ends(&here, 3);
+	nobody_came("nowhere");
 	talk_says(&here, "        -> run 'hartebeest ping --listen NAME' at the other end");
 }
 

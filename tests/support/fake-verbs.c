@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "tests/support/fake-verbs.h"
+#include "tests/support/silence.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define CONTAINER(pointer, type, member) \
@@ -583,19 +584,21 @@ static bool take_event(struct ibv_async_event *event)
 	return taken;
 }
 
-__attribute__((weak)) int fake_poll(struct pollfd *, nfds_t, int) __asm__("poll");
+__attribute__((weak, visibility("default")))
+int fake_poll(struct pollfd *, nfds_t, int) __asm__("poll");
 
 /*
- * The library asks for events at each look, which takes no system call here.  Weak, since a test
- * may have its own.
+ * The library asks for events at each look, which takes no system call here.  libmemcached waits
+ * for a server as tests/support/silence.h has it.  Weak, since a test may have its own.
  */
 int fake_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
-	struct timespec left = { timeout / 1000, timeout % 1000 * 1000000L };
+	const int ms = count == 1 ? silence_poll_ms(fds->fd, timeout) : timeout;
+	struct timespec left = { ms / 1000, ms % 1000 * 1000000L };
 
 	if (count != 1 || timeout != 0 || fds->fd < 0 ||
 	    fds->fd != __atomic_load_n(&async, __ATOMIC_RELAXED))
-		return ppoll(fds, count, timeout < 0 ? NULL : &left, NULL);
+		return ppoll(fds, count, ms < 0 ? NULL : &left, NULL);
 	pthread_mutex_lock(&lock);
 	fds->revents = fake_verbs.event_count ? fds->events & POLLIN : 0;
 	pthread_mutex_unlock(&lock);

@@ -28,6 +28,7 @@
 #include "tests/support/memcached.h"
 #include "tests/support/pause.h"
 #include "tests/support/scratch.h"
+#include "tests/support/silence.h"
 
 #define CACHES_MAX 16
 #define ARGUMENTS_MAX 24
@@ -182,6 +183,7 @@ void mute_hostport(struct beest_hostport *endpoint)
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	int fd = bind_free(endpoint), i;
 
+	silence_begin();
 	listen(fd, 0);
 	in.sin_port = htons(endpoint->port);
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -438,12 +440,14 @@ static void signal_and_await(pid_t pid, int signal, const char *states)
 
 void cache_stop(struct cache *cache)
 {
+	silence_begin();
 	signal_and_await(cache->pid, SIGSTOP, "TtZX");
 }
 
 void cache_resume(struct cache *cache)
 {
 	kill(cache->pid, SIGCONT);
+	silence_end();
 }
 
 void cache_kill(struct cache *cache)
@@ -451,6 +455,8 @@ void cache_kill(struct cache *cache)
 	if (!cache->pid)
 		return;
 
+	if (threads_are(cache->pid, "Tt"))
+		silence_end();
 	signal_and_await(cache->pid, SIGKILL, "ZX");
 	while (waitpid(cache->pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -674,6 +680,7 @@ static struct fake *fake_begin(const struct fake_service *service, const char *a
 	if (!fake || pipe(fake->ends) < 0)
 		give_up("no pipe: %s", strerror(errno));
 
+	silence_begin();
 	fake->service = service;
 	fake->answer = answer;
 	fake->good = good;
@@ -715,4 +722,5 @@ void fake_end(struct fake *fake)
 	close(fake->ends[0]);
 	close(fake->fd);
 	free(fake);
+	silence_end();
 }

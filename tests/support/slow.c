@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/macro.h"
 #include "tests/support/pause.h"
+#include "tests/support/silence.h"
 #include "tests/support/slow.h"
 
 #define PIECE 4096
@@ -149,6 +150,7 @@ void slow_start(struct slow *slow)
 {
 	sigset_t all, before;
 
+	silence_begin();
 	slow->listener = bind_free(&slow->endpoint);
 	listen(slow->listener, 64);
 	sigfillset(&all);
@@ -187,4 +189,5 @@ void slow_end(struct slow *slow)
 	close(slow->listener);
 	while (__atomic_load_n(&slow->passages, __ATOMIC_ACQUIRE))
 		pause_us(1000);
+	silence_end();
 }
