@@ -63,6 +63,7 @@ enum event {
 	DOOM,
 	WITHDRAW,		/* DOOM, stored a moment ago */
 	LOSE,			/* its server has lost all */
+	DISPLACE,		/* the process that had this rank before is known */
 	/* What was read. */
 	SAME,
 	DUE,			/* SAME, to be renewed */
@@ -115,7 +116,7 @@ static const uint8_t transitions[FREED][EVENTS] = {
 		[PUT] = DIRTY, [LOSE] = LOST, [TAKEN] = FREED,
 	},
 	[REPLACED] = {
-		[PUT] = DIRTY, [REPUBLISH] = DIRTY, [DOOM] = FREED,
+		[PUT] = DIRTY, [REPUBLISH] = DIRTY, [DOOM] = FREED, [DISPLACE] = SENT,
 	},
 	[REFUSED] = {
 		[PUT] = DIRTY, [DOOM] = DOOMED,
@@ -519,11 +520,10 @@ void beest_lease_displace(struct beest_leases *leases, const struct beest_incarn
 	if (beest_process_is_context(&leases->authors[1], displaced))
 		return;
 	leases->authors[1] = *displaced;
+	/* One that was replaced is read again, and whose record that is decides. */
 	for (lease = leases->settled; lease; lease = behind) {
 		behind = lease->behind;
-		/* perhaps by a record of that one, seen before this was known */
-		if (lease->state == REPLACED)
-			lease_step(leases, lease, REPUBLISH);
+		lease_step(leases, lease, DISPLACE);
 	}
 }
 
@@ -954,24 +954,39 @@ static void write_outdated(struct beest_leases *leases, struct beest_lease_plan 
 		plan->overtook |= lease->state == CLEAN || lease_is_sent(lease);
 		lease_step(leases, lease, OUTDATED);
 	} else if (plan->writes[i].verb != BEEST_KV_DELETE && !copy_is_closed(copy) &&
-		   lease_add(leases, copy, DOOMED)) {
+		   (lease = lease_add(leases, copy, DOOMED))) {
 		copy_hold(copy);
+		lease_set_serial(leases, lease, copy->what.serial);
 	}
 }
 
-static enum event value_judge(const struct beest_leases *leases,
-			      const struct beest_lease_copy *copy,
+/*
+ * How many of the authors count as this process.  What is to go is not touched if it is another
+ * one's; who has the rank is decided in presence.c; a reader may have deleted a message before, so
+ * that is not stored twice; and what is only added would not replace anything.
+ */
+static size_t author_count(const struct beest_leases *leases, const struct lease *lease)
+{
+	const struct beest_lease_copy *copy = lease->copy;
+
+	return lease_is_doomed(lease) || copy->what.kind == BEEST_KIND_RANK || copy->row->taken ||
+	       copy->what.add_only ? 1 : BEEST_COUNT(leases->authors);
+}
+
+static enum event value_judge(const struct beest_leases *leases, const struct lease *lease,
 			      const struct beest_kv_value *value)
 {
+	const struct beest_lease_copy *copy = lease->copy;
+
 	if (!value->bytes)
 		return ABSENT;
 	if (value->size == copy->what.size &&
 	    memcmp(value->bytes, copy->what.bytes, value->size) == 0)
 		return SAME;
 
-	/* A reader may have deleted a message before, so that is not stored twice. */
 	return beest_record_is_of(leases->seal, value->bytes, value->size, copy->what.key,
-				  leases->authors, copy->row->taken ? 1 : 2) ? OLDER : ANOTHERS;
+				  leases->authors, author_count(leases, lease)) ?
+	       OLDER : ANOTHERS;
 }
 
 /* May another thread have stored it since the request was sent? */
@@ -1072,7 +1087,7 @@ size_t beest_lease_done(struct beest_leases *leases, struct beest_lease_plan *pl
 			/* A server that refuses an add keeps the value that it was to replace. */
 			missing += lease_is_sent(lease);
 		}
-		sight = value_judge(leases, lease->copy, &values[i]);
+		sight = value_judge(leases, lease, &values[i]);
 		if (sight != ANOTHERS || !is_stored_meanwhile(lease, plan))
 			lease_answer(leases, lease, sight_event(lease, sight), found);
 	}

@@ -83,8 +83,9 @@ bool beest_lease_is(struct beest_leases *leases, const char *key, enum beest_lea
 void beest_lease_republish(struct beest_leases *leases, const char *key);
 
 /*
- * This process has the rank that @displaced had.  What it finds of that one counts as an older
- * version of its own, except messages: a server may carry out a killed process's requests late.
+ * This process has the rank that @displaced had, which is over.  A server may carry out its last
+ * requests late: what they put in place of a record that this process keeps counts as an older
+ * version of that one.  Not of a message, of this rank's presence, and of what is only added.
  */
 void beest_lease_displace(struct beest_leases *leases, const struct beest_incarnation *displaced);
 

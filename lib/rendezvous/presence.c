@@ -100,12 +100,11 @@ static bool is_none(const struct beest_incarnation *incarnation)
 static void displaced_note(struct beest_registry *registry,
 			   const struct beest_incarnation *displaced)
 {
-	if (is_none(displaced))
-		return;
-	pthread_mutex_lock(&registry->lock);
-	registry->presence.displaced = *displaced;
-	pthread_mutex_unlock(&registry->lock);
-	beest_lease_displace(registry->leases, displaced);
+	struct beest_registry_presence *presence = &registry->presence;
+	BEEST_HOLD(&registry->lock);
+
+	if (!is_none(displaced) && !beest_process_is_context(displaced, &presence->incarnation))
+		presence->displaced = *displaced;
 }
 
 bool beest_presence_follows(struct beest_registry *registry)
@@ -253,6 +252,7 @@ int beest_presence_judge(struct beest_registry *registry, const struct beest_kv_
 	pthread_mutex_lock(&registry->lock);
 	presence->settled = record.incarnation;
 	pthread_mutex_unlock(&registry->lock);
+	beest_lease_displace(registry->leases, &record.incarnation);
 	presence_take(registry);
 
 	return 0;
@@ -306,12 +306,10 @@ static const struct beest_incarnation *start_find(const struct beest_registry_pr
 	return found;
 }
 
-/* Under the lock. */
+/* Under the lock.  @is_over: the suspected process has not shown itself for long enough. */
 static bool starts_judge(struct beest_registry_presence *presence,
-			 const struct beest_incarnation *other)
+			 const struct beest_incarnation *other, bool is_over)
 {
-	bool is_over = presence->suspected_until && beest_clock_now() >= presence->suspected_until;
-
 	if (other && !beest_process_is_context(other, &presence->suspected)) {
 		process_suspect(presence, other);
 		return false;
@@ -329,16 +327,18 @@ static bool starts_judge(struct beest_registry_presence *presence,
 bool beest_presence_is_alone(struct beest_registry *registry, const struct beest_kv_value *starts)
 {
 	struct beest_registry_presence *presence = &registry->presence;
+	struct beest_incarnation suspected;
 	const struct beest_incarnation *other;
 	bool own, alone, is_over;
 
 	pthread_mutex_lock(&registry->lock);
+	is_over = presence->suspected_until && beest_clock_now() >= presence->suspected_until;
+	suspected = presence->suspected;
 	other = start_find(presence, starts, &own);
-	alone = starts_judge(presence, other);
-	is_over = other && beest_process_is_context(other, &presence->settled);
+	alone = starts_judge(presence, other, is_over);
 	pthread_mutex_unlock(&registry->lock);
 	if (is_over)
-		beest_lease_displace(registry->leases, other);
+		beest_lease_displace(registry->leases, &suspected);
 	if (own || !beest_presence_is_new(registry))
 		return alone;
 	beest_look_begin_again(registry);
