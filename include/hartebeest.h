@@ -1698,10 +1698,11 @@ int hartebeest_service_request(struct hartebeest_context *hb, const char *servic
  * server that was silent a moment ago is not asked, and the call fails, so many such calls take no
  * longer than one.
  *
- * Returns 0, also if an earlier call has ended the request; -ENOENT (no such request), -EAGAIN
- * (another thread stores it right now), or the error of a server.  After the latter, a later
- * listener may get the request: call again.  A client's request also goes with its next call that
- * talks to the server.
+ * Returns 0; -ENOENT (this context neither made that request nor, as the listener, has it),
+ * -EAGAIN (another thread stores it right now, or the server has not taken that yet), or the error
+ * of a server.  After an error of a server, a later listener may get the request: call again,
+ * which is no error either if the request has ended.  A client's request also goes with its next
+ * call that talks to the server.
  *
  * Since: 0.1
  */

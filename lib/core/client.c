@@ -267,13 +267,14 @@ static bool pending_is_due(const struct beest_pending *pending)
 			       BEEST_LEASE_CONTESTED);
 }
 
-/* Called under the lock.  Unlinks the request with that number; 0: one that is due. */
-static struct beest_pending *pending_unlink(struct beest_client *client, uint32_t number)
+/* Called under the lock.  Unlinks the request with that key; NULL: one that is due. */
+static struct beest_pending *pending_unlink(struct beest_client *client, const char *key)
 {
 	struct beest_pending **at, *pending;
 
 	for (at = &client->pending; (pending = *at); at = &pending->next)
-		if (number ? pending->id.number == number : pending_is_due(pending)) {
+		if (key ? strcmp(pending->request.key, key) == 0 :
+		    pending_is_due(pending)) {
 			*at = pending->next;
 			break;
 		}
@@ -294,7 +295,7 @@ void beest_client_keep(struct beest_client *client)
 	beest_limit_start(&limit, NULL, beest_clock_deadline(BEEST_LIMIT_LOOK), 0);
 	pthread_mutex_lock(&client->lock);
 	while (ret == 0 && beest_limit_left(&limit) && !client->moving &&
-	       (pending = pending_unlink(client, 0))) {
+	       (pending = pending_unlink(client, NULL))) {
 		client->moving = pending;
 		pthread_mutex_unlock(&client->lock);
 		ret = pending_append(pending, pending_is_lost(pending), &limit);
@@ -307,9 +308,9 @@ void beest_client_keep(struct beest_client *client)
 }
 
 /* Another thread appends that request. */
-static bool pending_is_moving(const struct beest_client *client, uint32_t number)
+static bool pending_is_moving(const struct beest_client *client, const char *key)
 {
-	return client->moving && client->moving->id.number == number;
+	return client->moving && strcmp(client->moving->request.key, key) == 0;
 }
 
 /* Is it the client's end of a request that this context has made?  It may have accepted its own. */
@@ -321,8 +322,8 @@ static bool request_is_own(const struct beest_client *client,
 	const struct beest_request_id id = beest_directory_id(request);
 	char ours[HARTEBEEST_SERVICE_KEY], theirs[HARTEBEEST_SERVICE_KEY];
 
-	if (id.client != beest_directory_client(own) ||
-	    id.number > __atomic_load_n(&client->drawn, __ATOMIC_RELAXED))
+	if (id.client != beest_directory_client(own) || !id.number ||
+	    request->number > __atomic_load_n(&client->drawn, __ATOMIC_RELAXED))
 		return false;
 	beest_directory_ends(directory, &id, ours, theirs);
 
@@ -344,13 +345,13 @@ int beest_client_leave(struct beest_client *client, const struct beest_directory
 
 	beest_clock_backoff_start(&backoff, 0);
 	pthread_mutex_lock(&client->lock);
-	while (pending_is_moving(client, id.number) && beest_clock_left(deadline)) {
+	while (pending_is_moving(client, request->key) && beest_clock_left(deadline)) {
 		pthread_mutex_unlock(&client->lock);
 		beest_clock_backoff_sleep(&backoff, deadline);
 		pthread_mutex_lock(&client->lock);
 	}
-	pending = pending_unlink(client, id.number);
-	moving = pending_is_moving(client, id.number);
+	pending = pending_unlink(client, request->key);
+	moving = pending_is_moving(client, request->key);
 	pthread_mutex_unlock(&client->lock);
 	if (moving)
 		return beest_fail(EAGAIN, "another thread stores that request right now");

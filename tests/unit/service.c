@@ -764,6 +764,8 @@ static void a_request_that_was_never_made(void)
 	play("0 leaves: ENOENT has accepted none with its number of service 'kv'");
 	ends[1].request.number++;
 	play("1 leaves: ENOENT this context has no request with the key");
+	ends[1].request.number = UINT64_C(1) << 32;
+	play("1 leaves: ENOENT this context has no request with the key");
 	assert_int_equal(fake_kv_server("a:1")->items, items);
 }
 
