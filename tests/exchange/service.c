@@ -22,6 +22,7 @@
 #include "hartebeest.h"
 #include "lib/base/clock.h"
 #include "lib/base/macro.h"
+#include "lib/kv/request.h"
 #include "lib/rendezvous/record.h"
 #include "tests/support/fake-verbs.h"
 #include "tests/support/make.h"
@@ -215,8 +216,13 @@ static void join(struct client *client)
 /* Memcached may be away just now: the page says to call again. */
 static void leave(struct client *client)
 {
-	while (hartebeest_service_leave(client->hb, "crowd", &client->request) < 0)
+	const int64_t deadline = soon();
+	int ret;
+
+	while ((ret = hartebeest_service_leave(client->hb, "crowd", &client->request)) < 0) {
+		EXPECT(beest_kv_transient(-ret) && hartebeest_clock() < deadline);
 		pause_ms(10);
+	}
 	hartebeest_close(client->hb);
 }
 

@@ -593,12 +593,13 @@ int fake_poll(struct pollfd *, nfds_t, int) __asm__("poll");
  */
 int fake_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
-	const int ms = count == 1 ? silence_poll_ms(fds->fd, timeout) : timeout;
-	struct timespec left = { ms / 1000, ms % 1000 * 1000000L };
+	const struct timespec left = { timeout / 1000, timeout % 1000 * 1000000L };
 
-	if (count != 1 || timeout != 0 || fds->fd < 0 ||
+	if (count != 1)
+		return ppoll(fds, count, timeout < 0 ? NULL : &left, NULL);
+	if (timeout != 0 || fds->fd < 0 ||
 	    fds->fd != __atomic_load_n(&async, __ATOMIC_RELAXED))
-		return ppoll(fds, count, ms < 0 ? NULL : &left, NULL);
+		return silence_poll(fds, timeout);
 	pthread_mutex_lock(&lock);
 	fds->revents = fake_verbs.event_count ? fds->events & POLLIN : 0;
 	pthread_mutex_unlock(&lock);

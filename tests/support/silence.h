@@ -10,11 +10,13 @@
 #ifndef TESTS_SILENCE_H
 #define TESTS_SILENCE_H
 
+#include <poll.h>
+
 /* A server becomes silent, slow or odd; it ends, or is as others again. */
 void silence_begin(void);
 void silence_end(void);
 
-/* How long a poll(2) of @fd waits that was to wait for @ms. */
-int silence_poll_ms(int fd, int ms);
+/* As poll(2) of one descriptor. */
+int silence_poll(struct pollfd *fd, int ms);
 
 #endif
