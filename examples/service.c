@@ -103,6 +103,13 @@ static void prepare(struct hartebeest_pair *pair, const char *name,
 	pair->peer_key = request->peer_key;
 }
 
+/* If Memcached does not answer in time, the request of a client goes with its next call. */
+static void leave(const struct hartebeest_client *request)
+{
+	if (hartebeest_service_leave(self.hb, SERVICE, request) < 0)
+		fprintf(stderr, "service: %s\n", hartebeest_error());
+}
+
 /* ------------------------------------------------------------------ the server --- */
 
 static struct client {
@@ -126,8 +133,7 @@ static void stop(int number)
 static void forget(struct client *client, const char *why)
 {
 	say("client %" PRIu64 " %s", client->request.number, why);
-	if (hartebeest_service_leave(self.hb, SERVICE, &client->request) < 0)
-		fprintf(stderr, "service: %s\n", hartebeest_error());
+	leave(&client->request);
 	try(hartebeest_qp_destroy(self.hb, client->name));
 	client->state = FREE;
 }
@@ -140,7 +146,7 @@ static void welcome(const struct hartebeest_client *request)
 	while (client < clients + CLIENTS && client->state != FREE)
 		client++;
 	if (client == clients + CLIENTS) {
-		try(hartebeest_service_leave(self.hb, SERVICE, request));
+		leave(request);
 		return;
 	}
 
@@ -272,7 +278,7 @@ static void join(void)
 	while (hartebeest_pairs_connect(self.hb, &here.pair, 1,
 					hartebeest_clock() + PATIENCE) < 0) {
 		say("asking again: %s", here.pair.reason);
-		try(hartebeest_service_leave(self.hb, SERVICE, &here.request));
+		leave(&here.request);
 		try(hartebeest_qp_destroy(self.hb, "to the server"));
 		ask();
 	}
@@ -413,7 +419,7 @@ int main(int argc, char **argv)
 		else
 			sleep((unsigned int)atoi(argv[i + 1]));
 	}
-	try(hartebeest_service_leave(self.hb, SERVICE, &here.request));
+	leave(&here.request);
 	hartebeest_close(self.hb);
 	return EXIT_SUCCESS;
 }
